@@ -37,6 +37,6 @@ def _refuse_unsafe_settings(**_: object) -> None:
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _examine_types(**_: object) -> None:
     """All tasks are loaded, and no thread of the pool has started."""
-    from worker.contract.thread_safety import examine_types
+    from worker.contract.base import examine_types
 
     examine_types()

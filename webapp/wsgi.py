@@ -7,7 +7,7 @@ from django.urls import get_resolver
 
 from webapp.core.checks import require_safe_settings
 from webapp.core.garbage_collector import configure_garbage_collector
-from worker.contract.thread_safety import examine_types
+from worker.contract.base import examine_types
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings.base")
 application = get_wsgi_application()

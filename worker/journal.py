@@ -9,7 +9,7 @@
 
 A person can drop an entry by its name without undoing anything: `sweetspot-worker forget NAME`.
 
-Space for the journal is kept in reserve (worker.reserve), so that a full disk does not prevent an undo.
+Space for the journal is kept in reserve (worker.kernel.files), so that a full disk does not prevent an undo.
 
 The journal is the worker's order queue: the Celery task writes to it, and the order thread reads
 from it. An attempt id is accepted only once while it is stored, so an order that the broker
@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from worker.reserve import ENOUGH_BYTES, FILE, RESERVE_BYTES, STATE_DISK_FULL, Reserve, is_full_disk
+from worker.kernel.files import ENOUGH_BYTES, FILE, RESERVE_BYTES, STATE_DISK_FULL, Reserve, is_full_disk
 
 log = logging.getLogger(__name__)
 

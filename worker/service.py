@@ -10,24 +10,22 @@ from types import FrameType
 from celery.signals import worker_shutting_down
 
 from worker import __version__
+from worker.contract.base import examine_types
 from worker.contract.greetings import SESSION_OTHER
-from worker.contract.thread_safety import examine_types
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal, JournalError
-from worker.layouts import built_on
+from worker.kernel.files import STATE_DISK_FULL, is_full_disk
+from worker.layouts.building import built_on
 from worker.link.celery_app import consume, make_app
 from worker.link.client import Client, Refused, Unreachable
-from worker.link.encoding import encode_report
-from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
-from worker.link.keys import EnrolmentStore
+from worker.link.enrolment import Enrolment, EnrolmentStore, Paths, load_enrolment, sole_use
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
-from worker.link.session import begin_session
+from worker.link.session import begin_session, encode_report
 from worker.link.spool import Spool, SpoolFull
 from worker.log import Shipping, hide_access, ship
 from worker.orders.context import HostContext
 from worker.orders.executor import IDLE_RESTORE_S, Executor
-from worker.reserve import STATE_DISK_FULL, is_full_disk
 
 log = logging.getLogger(__name__)
 

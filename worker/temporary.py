@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from worker import mounts
+from worker.contract.base import MAX_LABEL, MAX_TEXT
 from worker.contract.items import SettingRestored
 from worker.journal import Journal, TemporaryFolder
-from worker.text_limits import MAX_LABEL, MAX_TEXT
+from worker.kernel import mounts
 
 log = logging.getLogger(__name__)
 

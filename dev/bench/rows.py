@@ -28,8 +28,7 @@ from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition,
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import a_configuration
-from worker.contract.histogram import Histogram
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 
 HOSTS, PLANS, REPEATS = 8, 12, 3
 NIGHTLY = 8

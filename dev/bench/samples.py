@@ -11,8 +11,7 @@ from django.db.backends.utils import CursorWrapper
 
 from webapp.results.models import Result, StreamRun
 from webapp.results.retention import TABLE, Partition, attach, partitions
-from worker.contract.histogram import Histogram
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 
 NOISE = "1 + 0.08 * (random() + random() + random() - 1.5)"  # standard deviation 0.04
 KEY = "attempt_id, stream, offset_ms, direction, day"

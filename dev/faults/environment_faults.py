@@ -11,7 +11,7 @@ from dev.faults.installation import Installation
 from dev.faults.process_faults import fio_pids, kill, terminate
 from dev.stack import processes
 from dev.stack.loop_device import MIB
-from worker.mounts import remove_path
+from worker.kernel.mounts import remove_path
 
 SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
 START_S = 8.0  # until a worker that was killed runs again and has sent a message

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dev.console import ToolError, step
-from worker.mounts import remove_path
+from worker.kernel.mounts import remove_path
 
 HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
 GUEST_PACKAGES = (

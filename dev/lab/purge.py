@@ -6,7 +6,7 @@ from dev.lab.system import System, not_done
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import PurgeMethod
 
 SOME = {"pattern": "randwrite", "ioengine": "psync", "block_size": "64k", "amount": "8M"}
 # QEMU's NVMe drive supports neither cryptographic erase nor sanitize; its SATA drive has no security feature set.

@@ -23,8 +23,8 @@ from webapp.plans.points import Point, layout_of
 from webapp.plans.rules import TRACK
 from webapp.plans.sizes import MEMORY, with_smaller_sizes
 from webapp.plans.values import Value
-from worker.contract.stopping import Confidence, SteadyRounds
-from worker.recipes.stop_rules import parse
+from worker.contract.workload import Confidence, SteadyRounds
+from worker.recipes.fio.problems import parse_stop_rule
 
 MIB = 1024**2
 TIMES = ("runtime", "ramp", "runtime_min")
@@ -105,7 +105,7 @@ def _cut(name: str, text: str, seconds: int, hosts: int) -> str:
 
 
 def _stop_rule(text: str) -> str:
-    match parse(text):
+    match parse_stop_rule(text):
         case Confidence():
             return text.strip()
         case SteadyRounds():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dev.console import ToolError, step
 from dev.stack.state import REPOSITORY
-from worker.mounts import remove_path
+from worker.kernel.mounts import remove_path
 
 PROGRAMS = {
     "mmdebstrap": "mmdebstrap", "systemd-nspawn": "systemd-container", "slirp4netns": "slirp4netns", "ip": "iproute2",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dev.console import say, step
 from dev.stack import loop_device, postgres, processes, redis_server, services
 from dev.stack.state import State
-from worker.mounts import remove_path
+from worker.kernel.mounts import remove_path
 
 # In the order of stopping: clients before the services they send to.
 STOPS: tuple[tuple[str, int, float], ...] = (

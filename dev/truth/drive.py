@@ -19,7 +19,7 @@ from dev.console import ToolError
 from dev.stack import loop_device, processes
 from dev.stack.state import State, default_state
 from webapp.tests.drives import CGROUP, MIB, V1, Throttle
-from worker.mounts import remove_path
+from worker.kernel.mounts import remove_path
 
 SIZE_BYTES = 64 * MIB
 MEMORY, MEMORY_BYTES = Path("/dev/shm"), 3072 * MIB  # noqa: S108 - a private directory is created in it

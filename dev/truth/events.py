@@ -19,12 +19,11 @@ from dev.bench.figures import Figure, figure
 from dev.console import say, step
 from dev.truth.drive import Disturbed, Drive, Limit, drives
 from dev.truth.trial import SILENCE_S, Script, Trial, differences, run
-from worker.contract.histogram import LAST_BUCKET_NS, supported_percentile
 from worker.contract.items import Sample
-from worker.contract.packing import unpack
+from worker.contract.packing import LAST_BUCKET_NS, supported_percentile, unpack
 from worker.contract.steadiness import Verdict
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
-from worker.engines.errors import StreamFailed
+from worker.engines.base import StreamFailed
 
 AT_ONCE, TRIES = 5, 3
 SHORT_MS = 400  # a shorter sample lies between two readings of the device's counters

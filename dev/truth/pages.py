@@ -22,7 +22,7 @@ from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
-from worker.contract.histogram import bucket_ns
+from worker.contract.packing import bucket_ns
 from worker.contract.workload import TargetKind
 
 START = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ from dev.truth.drive import Drive, Limit, drives
 from dev.truth.trial import differences, run
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.workload import KIB, FioWorkload, IoEngine, Pattern
-from worker.engines.errors import StreamFailed
+from worker.engines.base import StreamFailed
 
 AT_ONCE, TRIES = 3, 3
 SECONDS = 5  # the throttle permits I/Os in slices of 0.1 s, so one slice more or less is 2 % of 5 s

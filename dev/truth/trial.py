@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from dev.truth.drive import Drive
-from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.items import DirectionResult, Sample, StreamResult, StreamStarted
-from worker.contract.packing import unpack
+from worker.contract.packing import Histogram, merge, supported_percentile, unpack
 from worker.contract.steadiness import Steadiness, steadiness
 from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
 from worker.engines import engine_of
-from worker.open_target import OpenTarget
-from worker.process import open_scope
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import open_scope
 
 SILENCE_S, END_S = 60.0, 150.0  # the silence limit of an order; the longest that a trial of 20 s may take
 PERCENTS = (50.0, 95.0, 99.0, 99.9)  # which both fio and the product give

@@ -27,7 +27,7 @@ from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERC
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import NOT_SET
 from webapp.results.reading.rows import ResultRow
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 # Group rows into the cells of a comparison.
 

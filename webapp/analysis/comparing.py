@@ -38,8 +38,8 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.rounds import rounds_sentences
 from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import SettingChange
-from worker.contract.histogram import LAST_BUCKET_NS
-from worker.contract.stopping import SNIA_ROUNDS
+from worker.contract.packing import LAST_BUCKET_NS
+from worker.contract.workload import SNIA_ROUNDS
 
 # Scaling over several targets or hosts at once: the ratio to one alone, and the share of linear scaling.
 

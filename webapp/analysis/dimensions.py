@@ -14,9 +14,9 @@ from webapp.plans.streams import ALONE
 from webapp.results.reading.filter import FACT_PREFIX, NOT_SET, UNKNOWN
 from webapp.results.reading.rows import ResultRow
 from worker.contract.layouts import BtrfsProfile, Layout, Maker, Stripe
-from worker.recipes.layouts import LayoutError, parse
+from worker.recipes.layouts.text import LayoutError, parse
 
-# Labels of the facts of a configuration (`worker.inventory.facts`), in the order in which pages list them.
+# Labels of the facts of a configuration (`worker.inventory`), in the order in which pages list them.
 
 LABELS = {
     "host": "Host", "device.size_bytes": "Size", "device.serial": "Serial", "device.transport": "Link",

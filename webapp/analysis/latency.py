@@ -1,7 +1,7 @@
 """Chart points, and the latency distributions at one of them: all I/Os of a series' repeats, from stored histograms.
 
 Merging is exact: fio uses the same buckets for every repeat, so counts add up. A bucket is at most 1/64 wide, so a
-percentile is off by at most that much (worker.contract.histogram). The last bucket holds everything above 17 s: the
+percentile is off by at most that much (worker.contract.packing). The last bucket holds everything above 17 s: the
 curve rises there at the largest latency.
 """
 
@@ -16,8 +16,7 @@ from webapp.analysis.comparing import Selected, baseline_of
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.question import CompareQuery, CompareRefused
 from webapp.results.reading.rows import ResultRow, read_histograms
-from worker.contract.histogram import LAST_BUCKET_NS, Histogram, merge, supported_percentile
-from worker.contract.packing import unpack
+from worker.contract.packing import LAST_BUCKET_NS, Histogram, merge, supported_percentile, unpack
 
 # A chart point: one level on x in one chart. Latency distributions and time lines belong to one chart point.
 

@@ -26,8 +26,7 @@ from webapp.results.metrics import METRICS
 from webapp.results.models import Origin, Result, Sample
 from webapp.results.reading.rows import ResultRow
 from webapp.results.selectors import series_of
-from worker.contract.histogram import Histogram, merge, supported_percentile
-from worker.contract.packing import unpack
+from worker.contract.packing import Histogram, merge, supported_percentile, unpack
 
 # What each second of a result measured, from its samples or from the logs of an import.
 #

@@ -29,7 +29,7 @@ from webapp.analysis.cells import BUCKET_WIDTH, NOT_COMPARED, PERCENTILES, Measu
 from webapp.analysis.claims import EACH, MIN_BLOCKS, Contrast, Pair, contrast, holm
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 Cell = tuple[str, str]  # point key and direction
 Cells = Mapping[Cell, Measured]

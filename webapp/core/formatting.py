@@ -7,7 +7,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from statistics import median_low
 from typing import Literal
 
-from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
 # The natural order of texts with numbers: disk2 before disk16.
 

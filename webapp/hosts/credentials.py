@@ -31,7 +31,7 @@ from worker.contract.orders import queue_name
 
 log = logging.getLogger(__name__)
 
-# Enough to take orders (`worker.link.transport`), and no more: no script, which could hold Redis for ever, and no
+# Enough to take orders (`worker.link.celery_app`), and no more: no script, which could hold Redis for ever, and no
 # command that stores anything.
 _COMMANDS = (
     "+ping", "+hello", "+auth", "+select", "+client|setname", "+brpop", "+llen", "+multi", "+exec", "+hdel", "+zrem",

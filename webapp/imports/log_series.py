@@ -17,9 +17,8 @@ from webapp.imports.measurement import Latency, Measurement, Point
 from webapp.imports.reading import Read
 from webapp.imports.values import KIB
 from webapp.plans.values import Value
-from worker.contract.histogram import Histogram, merge
 from worker.contract.items import Direction
-from worker.contract.packing import pack, unpack
+from worker.contract.packing import Histogram, merge, pack, unpack
 
 # Whether the time series of logs can be that of a test: their sums must be those of the test.
 #

@@ -17,8 +17,8 @@ from msgspec.structs import force_setattr
 from webapp.imports.errors import ImportRefused
 from webapp.imports.values import Printed
 from webapp.plans.values import Value
-from worker.contract.histogram import Histogram
 from worker.contract.items import Direction
+from worker.contract.packing import Histogram
 
 MAX_IOPS = 1e10
 MAX_BYTES_PER_S = 1e14

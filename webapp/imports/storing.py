@@ -23,9 +23,8 @@ from webapp.plans.points import point_key
 from webapp.plans.values import Value
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP
 from webapp.results.models import BOTH, NO_IO, Import, ImportedFile, Origin, Result, known
-from worker.contract.histogram import least_count, supported_percentile
 from worker.contract.items import Direction
-from worker.contract.packing import pack, unpack
+from worker.contract.packing import least_count, pack, supported_percentile, unpack
 
 # Which test of an import the logs of a fio trial belong to.
 #

@@ -12,10 +12,9 @@ from webapp.plans.file_sets import FileSet
 from webapp.plans.fitness import TargetFacts, room_of
 from webapp.plans.points import hosts_at_once, steps_of
 from worker.contract.layouts import Layout
-from worker.contract.steps import PauseStep, Step, WriteStep
-from worker.contract.workload import TargetKind, Workload
-from worker.recipes import step_workload, used_range
-from worker.recipes.layouts import write
+from worker.contract.workload import PauseStep, Step, TargetKind, Workload, WriteStep
+from worker.recipes.layouts.text import write
+from worker.recipes.steps import step_workload, used_range
 
 # Bytes and time of the steps before a trial. Pure.
 

@@ -23,7 +23,7 @@ from webapp.plans.steps import steps_before
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import FileSystem
 from worker.contract.workload import IoEngine, TargetKind, Workload
-from worker.recipes import writes
+from worker.recipes.steps import writes
 
 _OF_WORKLOAD = (FactorKind.WORKLOAD, FactorKind.OPTION, FactorKind.STREAMS)
 Schedulers = Mapping[str, tuple[str, ...]]  # target id -> schedulers that its device offers
@@ -277,13 +277,13 @@ RULES = (
         ("buffers",),
         lambda case, _: case.only_reads and not case.in_directories,
         "it is the content of written data, and there are only reads",
-        "fio(1), Buffers and memory; worker.recipes.prefill: only files in directories are prefilled",
+        "fio(1), Buffers and memory; worker.recipes.steps: only files in directories are prefilled",
     ),
     Rule(
         tuple(DIRECTORIES_ONLY),
         lambda case, _: not case.in_directories,
         "it applies only to files that Sweetspot creates in a directory",
-        "worker.recipes.prefill: devices and files of other owners are never prefilled",
+        "worker.recipes.steps: devices and files of other owners are never prefilled",
     ),
     Rule(
         ("drop_caches",),

@@ -20,7 +20,7 @@ from webapp.plans.values import (
     Value,
     ValueRefused,
 )
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import PurgeMethod
 from worker.recipes import DEFAULT_ENGINE
 
 __all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]

@@ -18,10 +18,12 @@ from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.values import BlockRange, BlockSplit, Value
 from worker.contract.layouts import FileSystem, Layout, Maker
-from worker.contract.steps import WriteStep
-from worker.contract.workload import AnyWorkload, TargetKind, Workload
-from worker.recipes import path_problem, step_problems, step_words, step_workload, workload_problems
-from worker.recipes.layouts import array_problem, write
+from worker.contract.workload import AnyWorkload, TargetKind, Workload, WriteStep
+from worker.recipes import workload_problems
+from worker.recipes.base import path_problem
+from worker.recipes.layouts.problems import array_problem
+from worker.recipes.layouts.text import write
+from worker.recipes.steps import step_problems, step_words, step_workload
 
 # Checks whether a point can run on a target: the recipe's rules, the host's policy, the free space.
 

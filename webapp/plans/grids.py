@@ -50,9 +50,9 @@ from webapp.plans.steps import steps_before
 from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
-from worker.contract.stopping import SNIA_ROUNDS, least_s
+from worker.contract.workload import SNIA_ROUNDS, least_s
 from worker.recipes import DEFAULT_ENGINE
-from worker.recipes.stop_rules import write
+from worker.recipes.fio.problems import write_stop_rule
 
 # Parses the texts of a plan's parts into grids of levels, and collects all problems.
 #
@@ -116,7 +116,7 @@ def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
     if not rules or "amount" in parsed:
         return []
     least = min(int(level or 0) for level in parsed.get("runtime_min", (5,)))
-    needed, name = min((least_s(rule, least), write(rule)) for rule in rules)
+    needed, name = min((least_s(rule, least), write_stop_rule(rule)) for rule in rules)
     longest = max(int(level or 0) for level in parsed.get("runtime", (FACTORS["runtime"].default,)))
     words = f"stop rule {name} needs at least {needed} s: use a longer runtime."
     return [GridProblem("stop", words)] if needed > longest else []

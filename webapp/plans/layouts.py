@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from worker.contract.layouts import FileSystem, Layout
 from worker.contract.workload import TargetKind
-from worker.recipes import layouts
-from worker.recipes.layouts import Alignment, Drive, Removal, Step, Verdict
+from worker.recipes.layouts import geometry
+from worker.recipes.layouts.commands import Drive, Removal, Step, build_steps, tear_down_steps
+from worker.recipes.layouts.geometry import Alignment, Verdict, capacity_share, whole_width_bytes
+from worker.recipes.layouts.text import write
 
 # The key in displayed commands. Each run has a different key.
 KEY, MOUNT_POINT = "KEY", "/var/lib/sweetspot-worker/layouts/KEY"
@@ -36,7 +38,7 @@ def usable_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
     """The maximum capacity, without the file system's overhead; the smallest drive counts. 0 if a size is unknown."""
     used = drives[: layout.drives]
     smallest = min((drive.size_bytes for drive in used), default=0)
-    return round(smallest * len(used) * layouts.capacity_share(layout))
+    return round(smallest * len(used) * capacity_share(layout))
 
 
 def member_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
@@ -79,13 +81,13 @@ def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts], purge: 
     used = tuple(drives[: layout.drives])
     given = tuple(Drive(drive.path, drive.size_bytes) for drive in used)
     return LayoutPlan(
-        line=layouts.write(layout),
+        line=write(layout),
         pool=pool,
         drives=used,
         usable_bytes=usable_bytes(layout, used),
-        width_bytes=layouts.whole_width_bytes(layout),
-        alignment=layouts.alignment(layout),
-        build=layouts.build_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
-        take_down=layouts.tear_down_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
+        width_bytes=whole_width_bytes(layout),
+        alignment=geometry.alignment(layout),
+        build=build_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
+        take_down=tear_down_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
         purge=purge,
     )

@@ -21,8 +21,9 @@ from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.inventory import Capabilities, Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
-from worker.recipes import installation_words, missing_features, writes
-from worker.recipes.layouts import needed
+from worker.recipes import installation_words, missing_features
+from worker.recipes.layouts.problems import needed
+from worker.recipes.steps import writes
 
 # Compares the maximum that a plan would write with the drives' rated endurance.
 #

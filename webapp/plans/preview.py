@@ -18,10 +18,11 @@ from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.preflight import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.sizes import fitting_bytes
-from worker.contract.steps import WriteStep
-from worker.contract.workload import Stream
-from worker.recipes import Recipe, opening, render, render_prefill, step_stream, step_words
-from worker.recipes.layouts import Drive, Names, top_path
+from worker.contract.workload import Stream, WriteStep
+from worker.recipes import opening, render
+from worker.recipes.base import Recipe
+from worker.recipes.layouts.commands import Drive, Names, top_path
+from worker.recipes.steps import render_prefill, step_stream, step_words
 
 # A run draws its seed when it starts; a preview uses this seed. The job texts are the same.
 PREVIEW_SEED = 1

@@ -18,9 +18,9 @@ from functools import cached_property, lru_cache
 import msgspec
 
 from webapp.plans.values import Duration, Size, Value, ValueRefused
-from worker.contract.purge import PurgeMethod
-from worker.contract.steps import MAX_STEPS, MAX_TIMES, FlushStep, PauseStep, Step, WriteStep
-from worker.recipes import step_words
+from worker.contract.inventory import PurgeMethod
+from worker.contract.workload import MAX_STEPS, MAX_TIMES, FlushStep, PauseStep, Step, WriteStep
+from worker.recipes.steps import step_words
 
 NONE = "none"
 EXAMPLES = "`write 2x sequential 128k`, `write 64M random 4k`, `flush`, `pause 60s` or `purge discard`"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from webapp.plans.values import Value, ValueRefused
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule
-from worker.recipes.stop_rules import parse, write
+from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
+from worker.recipes.fio.problems import parse_stop_rule, write_stop_rule
 
 
 @dataclass(frozen=True)
@@ -15,13 +15,13 @@ class StopRuleText:
 
     def parse(self, text: str) -> Value:
         try:
-            return write(parse(text))
+            return write_stop_rule(parse_stop_rule(text))
         except ValueError as error:
             raise ValueRefused(str(error)) from error
 
     def rule(self, value: Value) -> StopRule | None:
         """A stored value as the contract's rule; None if there is none."""
-        return parse(str(value)) if value else None
+        return parse_stop_rule(str(value)) if value else None
 
     def format(self, value: Value) -> str:
         match self.rule(value):

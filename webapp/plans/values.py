@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from worker.contract.layouts import Layout
-from worker.recipes import layouts
+from worker.recipes.layouts.text import parse, sweep, sweep_size, write
 
 Value = str | int | bool | None
 T = TypeVar("T")
@@ -255,19 +255,19 @@ class LayoutLine:
     numeric: bool = False
 
     def parse(self, text: str) -> Value:
-        return layouts.write(_understood(layouts.parse, text))
+        return write(_understood(parse, text))
 
     def sweep(self, text: str) -> tuple[Value, ...]:
         """All layouts in a text. Raises ValueRefused."""
-        return tuple(map(layouts.write, _understood(layouts.sweep, text)))
+        return tuple(map(write, _understood(sweep, text)))
 
     def sweep_size(self, text: str) -> int:
         """The number of layouts in a text, equal ones included. Raises ValueRefused."""
-        return _understood(layouts.sweep_size, text)
+        return _understood(sweep_size, text)
 
     def layout(self, value: Value) -> Layout | None:
         """A stored value as the contract's layout; None if there is none."""
-        return layouts.parse(str(value)) if value else None
+        return parse(str(value)) if value else None
 
     def format(self, value: Value) -> str:
         return str(value)

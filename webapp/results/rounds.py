@@ -23,8 +23,8 @@ from webapp.plans.rules import TRACK, Rules
 from webapp.results.models import Result
 from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.states import cancel_these
-from worker.contract.rounds import Rounds, over_rounds
-from worker.contract.stopping import SNIA_ROUNDS
+from worker.contract.steadiness import Rounds, over_rounds
+from worker.contract.workload import SNIA_ROUNDS
 
 # Skips the repeats of a run that are not needed, because the spread between its trials is known well enough.
 #

@@ -21,8 +21,8 @@ from webapp.core.formatting import significant
 from webapp.core.models import User
 from webapp.results.models import ColumnChoice, Import, KernelLine, Origin, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Run, Trial
-from worker.contract.stopping import Settled, Stopped
-from worker.recipes.stop_rules import write
+from worker.contract.workload import Settled, Stopped
+from worker.recipes.fio.problems import write_stop_rule
 
 # The time series of imported tests.
 
@@ -42,8 +42,8 @@ def stop_words(stored: Mapping[str, Any]) -> str:
     stopped = msgspec.convert(stored, Stopped)
     if not stopped.reached:
         return (
-            f"The stop rule {write(stopped.rule)} was not reached within the maximum time. The results cover all of "
-            f"the {_seconds(stopped.to_ms)} s."
+            f"The stop rule {write_stop_rule(stopped.rule)} was not reached within the maximum time. "
+            f"The results cover all of the {_seconds(stopped.to_ms)} s."
         )
     from_s, to_s = _seconds(stopped.from_ms), _seconds(stopped.to_ms)
     how = (
@@ -51,7 +51,7 @@ def stop_words(stored: Mapping[str, Any]) -> str:
         if isinstance(stopped.rule, Settled)
         else f"Reached after {_seconds(stopped.at_ms)} s"
     )
-    by = f"by the stop rule {write(stopped.rule)}"
+    by = f"by the stop rule {write_stop_rule(stopped.rule)}"
     return f"{how}, {by}. The results are from {from_s} s to {to_s} s.{_interval(stopped)}"
 
 

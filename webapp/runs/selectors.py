@@ -31,7 +31,7 @@ from webapp.runs.models import (
     TrialState,
 )
 from worker.contract.items import Phase, PhaseName
-from worker.recipes import step_words
+from worker.recipes.steps import step_words
 
 # The current phase of an attempt, as a sentence for people.
 

@@ -16,7 +16,7 @@ from webapp.runs.models import Run, RunState, SettingChange, TargetLock
 from webapp.runs.services import cancel_run
 from webapp.tests.system import StorageHost, System
 from worker.guard.tests import rig
-from worker.layouts import ownership
+from worker.layouts import steps
 
 pytestmark = [
     pytest.mark.pipeline,
@@ -59,9 +59,7 @@ def serials(drives: list[tuple[str, Path]]) -> list[str]:
 
 
 def assert_blank(drives: list[tuple[str, Path]]) -> None:
-    assert [
-        str(ownership.read_content(device)) for device, _ in drives if not ownership.read_content(device).blank
-    ] == []
+    assert [str(steps.read_content(device)) for device, _ in drives if not steps.read_content(device).blank] == []
     assert not TargetLock.objects.exists()
     assert "/layouts/" not in subprocess.run(["mount"], capture_output=True, text=True, check=True).stdout
 
@@ -151,7 +149,7 @@ def test_a_killed_worker_leaves_blank_drives_once_it_is_started_again(
     run = system.start_run(plan("single / ext4", runtime="60s"), racked.target("rack"), armed=serials(drives))
     system.until(lambda: run.attempts.filter(started_at__isnull=False).exists(), limit_s=40, what="fio runs")
     racked.kill()
-    assert not ownership.read_content(drives[0][0]).blank
+    assert not steps.read_content(drives[0][0]).blank
     racked.start()
     system.until_ended(run, limit_s=60)
     trial = run.trials.get()

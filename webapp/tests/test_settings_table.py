@@ -3,7 +3,8 @@
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.setting_rows import CONTROLLER, SETTING_ROWS
-from worker.settings import REGISTRY, SettingScope
+from worker.settings import REGISTRY
+from worker.settings.base import SettingScope
 
 
 def test_every_setting_of_the_worker_is_a_factor() -> None:

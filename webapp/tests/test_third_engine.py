@@ -36,7 +36,7 @@ from webapp.tests.factories.reports import run_to_the_end
 from worker import recipes
 from worker.contract.engine import Workload
 from worker.contract.workload import CopyWorkload, FioWorkload
-from worker.recipes import Recipe
+from worker.recipes.base import Recipe
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "naps")]
 PLAN = PlanDocument(title="Naps", parts=(Part(name="main", factors={"engine": "nap", "nap": "1s, 2s"}),), repeats=1)

@@ -40,9 +40,8 @@ from webapp.worker_api.http import (
     worker_view,
 )
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES
-from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, TokenReply, TokenRequest
-from worker.contract.reports import Report, ReportReply
+from worker.contract.reports import Report, ReportReply, StartReply, StartRequest
 
 # Reports of running attempts, at most one a second from each host.
 

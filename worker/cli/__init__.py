@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from worker import __version__, log
 from worker.cli import commands, doctor, enrol, layout, restore, run_file, sandbox, uninstall
 from worker.journal import JournalError
+from worker.kernel.files import is_full_disk
 from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
-from worker.reserve import is_full_disk
 
 DESCRIPTION = "Runs storage benchmarks on this host, for a Sweetspot server or from a file."
 

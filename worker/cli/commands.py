@@ -6,8 +6,7 @@ import msgspec
 
 from worker import inventory
 from worker.cli import formatting
-from worker.contract.controllers import Controller
-from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
+from worker.contract.inventory import BlockDevice, Controller, Inventory, PolicyTarget
 from worker.journal import LayoutRecord
 from worker.link.enrolment import Paths
 from worker.link.targets import layouts_here, read_policy, report_targets_here

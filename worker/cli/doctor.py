@@ -4,28 +4,121 @@ As root on a host with the service, it checks in a sandbox like that of the serv
 """
 
 import argparse
+import json
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
-from worker import engines, inventory, policy, process
-from worker.checks import Check, State
-from worker.cli import formatting, inside_sandbox, service_unit, target_blocks
-from worker.contract.inventory import QUARANTINED, PolicyTarget
+from worker import engines, inventory, policy
+from worker.cli import formatting, sandbox
+from worker.contract.inventory import QUARANTINED, BlockDevice, Inventory, PolicyTarget
 from worker.contract.orders import queue_name
+from worker.engines.base import Check, State
 from worker.journal import Journal, JournalError
-from worker.layouts import removal_command
-from worker.link.capabilities import known_capabilities
+from worker.kernel.sysfs import is_stable
+from worker.layouts.building import removal_command
 from worker.link.client import Client, Refused, Unreachable
-from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
-from worker.link.keys import EnrolmentStore
-from worker.link.registration import Registration
+from worker.link.enrolment import ConfigError, Enrolment, EnrolmentStore, Paths, load_enrolment, prepare_state
+from worker.link.registration import Registration, known_capabilities
 from worker.link.spool import RESERVE_BYTES, Spool, SpoolFull
 from worker.link.targets import layouts_here, read_policy, report_targets_here
+from worker.process.scope import isolation
 from worker.settings import SETTING_NAMES
+
+# Ready-made `[[target]]` tables for drives that the policy does not list.
+
+BY_ID = Path("/dev/disk/by-id")
+DISK = "disk"
+
+
+def unlisted_drives(found: Inventory, listed: Collection[str]) -> list[BlockDevice]:
+    """Whole drives whose stable id is not among those of the policy."""
+    return [d for d in found.block_devices if d.kind == DISK and d.stable_id not in listed and not d.read_only]
+
+
+def block(drive: BlockDevice, found: Inventory) -> str:
+    """The table of one drive. It allows only reading, and only while nothing on the drive is in use."""
+    lines = [f"# {_words(drive)}", *_uses(drive, found), "[[target]]", f"id = {json.dumps(drive.name)}"]
+    lines += ['kind = "block"', f"path = {json.dumps(_path(drive))}", f"stable_id = {json.dumps(drive.stable_id)}"]
+    lines += [f"serial = {json.dumps(drive.serial)}"] if drive.serial else []
+    if is_stable(drive.stable_id):
+        lines.append("# destroy = true    # allows trials that write: they destroy the data on the drive")
+        if types := _signatures(drive, found):
+            lines.append(f"# destroy_signatures = {json.dumps(types)}    # what is on the drive now")
+    return "\n".join(lines)
+
+
+def _words(drive: BlockDevice) -> str:
+    words = f"{drive.model or 'drive without a model name'}, {formatting.size(drive.size_bytes)}"
+    words += f", {drive.signature}" if drive.signature else ""
+    return "".join(character if character.isprintable() else "?" for character in words)
+
+
+def _signatures(drive: BlockDevice, found: Inventory) -> list[str]:
+    """Of the drive and its partitions."""
+    devices = (device for device in found.block_devices if device.name == drive.name or drive.name in device.parents)
+    return list(dict.fromkeys(name for device in devices for name in device.signature.split(", ") if name))
+
+
+def _uses(drive: BlockDevice, found: Inventory) -> Iterator[str]:
+    """Comments on what uses the drive or a partition of it."""
+    for device in found.block_devices:
+        if device.name == drive.name or drive.name in device.parents:
+            for holder in device.holders:
+                yield f"# in use: {device.name}: {holder.kind} {holder.detail}".replace("\n", " ")
+
+
+def _path(drive: BlockDevice) -> str:
+    """The link under /dev/disk/by-id, which stays the same when the drive gets another kernel name."""
+    links = sorted(link for link in BY_ID.glob("*") if link.resolve().name == drive.name) if BY_ID.is_dir() else []
+    own = [link for link in links if link.name == drive.stable_id]
+    return str((own or links or [Path(drive.path)])[0])
+
+
+# Run `doctor` with the permissions and limits of the service: in a transient unit with the unit's properties.
+
+INSIDE = "SWEETSPOT_WORKER_INSIDE_SANDBOX"
+LIMIT_S = 300
+# Properties that say how the service starts, restarts and stops; all others limit what it may do.
+_OTHER = ("Exec", "Restart", "Kill", "Timeout", "Type")
+
+
+def is_outside() -> bool:
+    """Whether the service has a sandbox here and this process is not in one like it."""
+    return os.geteuid() == 0 and sandbox.is_service() and INSIDE not in os.environ
+
+
+def run_inside(arguments: Sequence[str]) -> tuple[int, str, str]:
+    """Status, output and problem of this program with these arguments. A problem: it could not be run so."""
+    try:
+        unit = subprocess.run(
+            ["systemctl", "cat", sandbox.NAME], check=True, capture_output=True, text=True, timeout=LIMIT_S
+        ).stdout
+        command = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", f"--setenv={INSIDE}=1"]
+        command += [f"--property={line}" for line in properties(unit)]
+        done = subprocess.run(
+            [*command, sys.argv[0], *arguments], capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return 1, "", str(error)
+    return done.returncode, done.stdout, "" if done.stdout else done.stderr.strip() or f"status {done.returncode}"
+
+
+def properties(unit: str) -> list[str]:
+    """`Name=value` of the section [Service] in the output of `systemctl cat`, drop-ins included, in their order."""
+    found, section = [], ""
+    for line in unit.splitlines():
+        if line.startswith("["):
+            section = line
+        elif section == "[Service]" and "=" in line and not line.startswith(("#", ";", *_OTHER)):
+            found.append(line)
+    return found
+
 
 SKEW_LIMIT_S = 5.0
 BROKER_LIMIT_S = 3.0
@@ -44,9 +137,9 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
         print("\n\n".join(_blocks(paths)) or "The policy lists every drive of this host.")
         return 0
     problem = ""
-    if inside_sandbox.is_outside():
+    if is_outside():
         given = ["--state", str(paths.state), "--policy", str(paths.policy), "doctor"]
-        status, output, problem = inside_sandbox.run_inside([*given, *(["--json"] if options.json else [])])
+        status, output, problem = run_inside([*given, *(["--json"] if options.json else [])])
         if not problem:
             print(output, end="")
             return status
@@ -69,8 +162,8 @@ def _blocks(paths: Paths) -> Iterator[str]:
     if problem:
         print(problem, file=sys.stderr)
     listed = {entry.identity for entry in allowed.targets} if allowed else set()
-    for drive in target_blocks.unlisted_drives(found, listed):
-        yield target_blocks.block(drive, found)
+    for drive in unlisted_drives(found, listed):
+        yield block(drive, found)
 
 
 def _sandbox(paths: Paths, problem: str) -> Iterator[Check]:
@@ -78,16 +171,16 @@ def _sandbox(paths: Paths, problem: str) -> Iterator[Check]:
     if problem:
         words = f"the checks run outside the service's sandbox, because systemd-run failed: {problem}"
         yield Check("sandbox", State.NOTE, words)
-    elif inside_sandbox.INSIDE in os.environ:
+    elif INSIDE in os.environ:
         yield Check("sandbox", State.OK, "the checks run in a sandbox like that of the service")
-    if not service_unit.is_service():
+    if not sandbox.is_service():
         return
     try:
-        wanted = service_unit.drop_in_text(policy.load(paths.policy, SETTING_NAMES))
+        wanted = sandbox.drop_in_text(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError:
         return  # reported below
-    if wanted != service_unit.drop_in_now():
-        words = f"{service_unit.DROP_IN} does not have the directories of the policy"
+    if wanted != sandbox.drop_in_now():
+        words = f"{sandbox.DROP_IN} does not have the directories of the policy"
         yield Check("sandbox", State.BROKEN, words, "Run: sweetspot-worker sandbox (it restarts the service)")
 
 
@@ -130,7 +223,7 @@ def _privileges() -> Check:
 
 
 def _isolation() -> Check:
-    kind = process.isolation()
+    kind = isolation()
     if kind.startswith("cgroup"):
         return Check("isolation", State.OK, f"child programs run in a {kind}")
     return Check("isolation", State.NOTE, f"child programs run in a {kind}", "Cgroups are more reliable.")

@@ -19,9 +19,9 @@ from worker.link.enrolment import (
     check_broker_url,
     check_server_url,
     prepare_state,
+    read_keys,
     save_enrolment,
 )
-from worker.link.keys import read_keys
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

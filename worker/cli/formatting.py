@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

@@ -9,16 +9,18 @@ import sys
 
 import msgspec
 
-from worker import layouts as worker_layouts
 from worker import policy
 from worker.cli import formatting
 from worker.contract.layouts import Layout, Maker
-from worker.guard import GuardRefused
-from worker.inventory import sysfs
+from worker.guard.refusal import GuardRefused
 from worker.journal import BY_HAND, Journal
+from worker.kernel import sysfs
+from worker.layouts import building, steps
 from worker.link.enrolment import Paths, prepare_state, sole_use
-from worker.recipes import layouts
-from worker.recipes.layouts import Alignment, Drive, LayoutError, Removal, Step
+from worker.recipes.layouts import geometry
+from worker.recipes.layouts.commands import Drive, Removal, Step, build_steps, tear_down_steps
+from worker.recipes.layouts.geometry import Alignment, Verdict, capacity_share, whole_width_bytes
+from worker.recipes.layouts.text import LayoutError, parse, sweep, write
 from worker.settings import SETTING_NAMES
 
 UNKNOWN_DRIVE_BYTES = 10**12  # for absent drives: only the partition of a share depends on it
@@ -51,7 +53,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     if options.build:
         return _build(options, paths)
     try:
-        found = [_shown(layout, options.drive) for layout in layouts.sweep(options.line)]
+        found = [_shown(layout, options.drive) for layout in sweep(options.line)]
     except (LayoutError, ValueError) as error:
         print(f"sweetspot-worker: {error}.", file=sys.stderr)
         return 2
@@ -68,8 +70,8 @@ def _build(options: argparse.Namespace, paths: Paths) -> int:
         entries = [_entry(allowed, name) for name in options.build]
         prepare_state(paths.state)
         with sole_use(paths.state):
-            made = worker_layouts.build(
-                layouts.parse(options.line),
+            made = building.build(
+                parse(options.line),
                 entries,
                 tuple(options.arm),
                 allowed=allowed,
@@ -81,11 +83,11 @@ def _build(options: argparse.Namespace, paths: Paths) -> int:
     except (LayoutError, policy.PolicyError) as error:
         print(f"sweetspot-worker: {error}.".replace("..", "."), file=sys.stderr)
         return 2
-    except (GuardRefused, worker_layouts.LayoutFailed) as error:
+    except (GuardRefused, steps.LayoutFailed) as error:
         print(f"sweetspot-worker: {error} ({error.code})", file=sys.stderr)
         return 1
     place = made.mount_point or made.device
-    words = f"{place}\nTo take it down: {worker_layouts.removal_command(made.record)}"
+    words = f"{place}\nTo take it down: {building.removal_command(made.record)}"
     print(msgspec.json.encode(made).decode() if options.json else words)
     return 0
 
@@ -101,13 +103,13 @@ def _entry(allowed: policy.Policy, name: str) -> policy.PolicyEntry:
 def _shown(layout: Layout, paths: list[str]) -> Shown:
     drives = tuple(_drive(path) for path in paths[: layout.drives] or _unnamed(layout))
     return Shown(
-        layout=layouts.write(layout),
+        layout=write(layout),
         drives=layout.drives,
-        data_share=layouts.capacity_share(layout),
-        width_bytes=layouts.whole_width_bytes(layout),
-        alignment=layouts.alignment(layout, physical_block_bytes=_physical_block_bytes(drives)),
-        build=layouts.build_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
-        take_down=layouts.tear_down_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
+        data_share=capacity_share(layout),
+        width_bytes=whole_width_bytes(layout),
+        alignment=geometry.alignment(layout, physical_block_bytes=_physical_block_bytes(drives)),
+        build=build_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
+        take_down=tear_down_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
     )
 
 
@@ -152,4 +154,4 @@ def _width(shown: Shown) -> str:
 
 
 def _aligned(shown: Shown) -> str:
-    return ", ".join(a.layer for a in shown.alignment if a.verdict == layouts.Verdict.MISALIGNED) or "–"
+    return ", ".join(a.layer for a in shown.alignment if a.verdict == Verdict.MISALIGNED) or "–"

@@ -12,12 +12,12 @@ from typing import TextIO
 
 import msgspec
 
-from worker import layouts
 from worker.contract.items import SettingRestored
 from worker.journal import BY_HAND, Baseline, DrivePassword, Journal, LayoutRecord, TemporaryFolder
+from worker.layouts import building
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.orders.restore import remove_passwords
-from worker.process import forget_scope, stuck_scopes
+from worker.process.scope import forget_scope, stuck_scopes
 from worker.settings.restore import plan_words, restored
 from worker.temporary import remove_recorded
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
         results = [
             *restored(work.settings, journal),
             *(remove_recorded(journal) if work.folders else ()),
-            *layouts.restore(work.layouts, state=paths.state, journal=journal),
+            *building.restore(work.layouts, state=paths.state, journal=journal),
             *(remove_passwords(journal, paths.state) if work.passwords else ()),
         ]
         kept = [] if options.layout else [_kept_line(record) for record in journal.layouts(BY_HAND)]
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 def _work(keys: list[str], journal: Journal) -> Work:
     if keys:
         return Work((), _named(keys, journal))
-    return Work(journal.baselines(), layouts.of_runs(journal), journal.passwords(), journal.folders())
+    return Work(journal.baselines(), building.of_runs(journal), journal.passwords(), journal.folders())
 
 
 def _named(keys: list[str], journal: Journal) -> tuple[LayoutRecord, ...]:
@@ -116,7 +116,7 @@ def _removal_line(record: LayoutRecord) -> str:
 
 def _kept_line(record: LayoutRecord) -> str:
     return (
-        f"Layout {record.key} ({record.line}) was built by hand and is kept; run “{layouts.removal_command(record)}” "
+        f"Layout {record.key} ({record.line}) was built by hand and is kept; run “{building.removal_command(record)}” "
         "to take it down."
     )
 

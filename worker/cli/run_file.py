@@ -11,26 +11,117 @@ from typing import Any
 
 import msgspec
 
-from worker import layouts, policy, recipes, settings
-from worker.cli.console import Console
+from worker import policy, recipes, settings
+from worker.cli import formatting
 from worker.cli.restore import restored_line
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
-from worker.contract.items import Finished, Item, Outcome, SettingRestored
+from worker.contract.items import (
+    DirectionResult,
+    Finished,
+    Item,
+    KernelLog,
+    Outcome,
+    Phase,
+    Purged,
+    Sample,
+    SettingRecord,
+    SettingRestored,
+    StreamResult,
+    StreamStarted,
+)
 from worker.contract.orders import TrialOrder, decode_order
-from worker.contract.steps import WriteStep
-from worker.control import Control
+from worker.contract.packing import unpack
+from worker.contract.workload import WriteStep
 from worker.drives.wear import Wear
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
+from worker.layouts import building
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.link.targets import report_targets_here
-from worker.orders.context import HostContext, OrderContext
-from worker.orders.outcomes import error_text, finished
+from worker.orders.context import HostContext, OrderContext, error_text, finished
 from worker.orders.trial import Trial
+from worker.process.run import Control
+from worker.recipes.base import Recipe
+from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
 from worker.settings import SETTING_NAMES, session
-from worker.settings.base import SettingError, named
-from worker.settings.subjects import subject_of
+from worker.settings.base import SettingError, named, subject_of
+
+# Print a trial's items as lines, and its results as a table.
+
+HEAD = ("stream", "direction", "IOPS", "throughput", "mean", "p50", "p99", "p99.9", "max", "total")
+
+
+class Console:
+    """Print items as they arrive; the final item prints the table."""
+
+    def __init__(self, order: TrialOrder) -> None:
+        self._targets = {stream.number: stream.target.path for stream in order.streams}
+        self._results: list[StreamResult] = []
+        self._kinds: dict[type, Callable[..., str]] = {
+            Phase: _phase,
+            SettingRecord: _setting,
+            SettingRestored: restored_line,
+            Purged: lambda item: f"{item.device} purged by {item.method} in {item.seconds:.1f} s",
+            StreamStarted: lambda item: f"stream {item.stream}: started on {self._targets.get(item.stream, '?')}",
+            Sample: _sample,
+            KernelLog: lambda item: "\n".join(f"kernel: {line.text}" for line in item.lines),
+            Finished: self._finished,
+        }
+
+    def show(self, item: Item) -> None:
+        if isinstance(item, StreamResult):
+            self._results.append(item)
+        elif (form_of := self._kinds.get(type(item))) is not None:
+            print(form_of(item), flush=True)
+
+    def _finished(self, item: Finished) -> str:
+        rows = [_row(result, part) for result in self._results for part in result.directions]
+        table = "\n" + formatting.table(HEAD, rows) + "\n\n" if rows else ""
+        if item.outcome is Outcome.DONE:
+            return f"{table}Done."
+        return f"{table}{item.outcome.value.capitalize()}: {item.code}: {item.message}"
+
+
+def _phase(item: Phase) -> str:
+    percent = "" if item.percent is None else f"{item.percent:.0f} %"
+    stream = "" if item.stream is None else f"stream {item.stream}"
+    told = (item.name, percent, item.target, item.method or "", item.layout, stream)
+    return " ".join([time.strftime("%H:%M:%S", time.localtime(item.at)), *filter(None, told)])
+
+
+def _setting(item: SettingRecord) -> str:
+    return f"{item.name} of {item.device or 'the host'}: was {item.before}, requested {item.asked}, is {item.observed}"
+
+
+def _sample(item: Sample) -> str:
+    parts = [f"stream {item.stream} {item.offset_ms / 1000:6.1f} s{' (estimated)' if item.estimated else ''}"]
+    for one in item.directions:
+        seconds = item.length_ms / 1000
+        parts.append(
+            f"{one.direction.value} {formatting.rate(one.ios / seconds)} IOPS {formatting.size(one.bytes / seconds)}/s "
+            f"p50 {formatting.latency(one.p50_ns)} p99 {formatting.latency(one.p99_ns)}"
+        )
+    if item.device is not None:
+        device = item.device
+        parts.append(f"{device.device} {device.utilisation_percent:.0f} % busy, {device.queue_depth:.1f} in flight")
+    return " | ".join(parts)
+
+
+def _row(result: StreamResult, part: DirectionResult) -> tuple[str, ...]:
+    histogram = unpack(part.latency)
+    percentiles = (formatting.latency(histogram.percentile(percent)) for percent in (50.0, 99.0, 99.9))
+    return (
+        str(result.stream),
+        part.direction.value,
+        formatting.rate(part.iops),
+        f"{formatting.size(part.bytes_per_s)}/s",
+        formatting.latency(part.latency_mean_ns),
+        *percentiles,
+        formatting.latency(part.latency_max_ns),
+        formatting.size(part.bytes),
+    )
+
 
 MAX_FILE_BYTES = 1024 * 1024
 ARMED_S = 3600.0
@@ -68,7 +159,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
         end = Trial(order, OrderContext(host=host, emit=show, control=control)).run()
     finally:
         restored = session.restore_run(order.run, journal)
-        restored += layouts.restore(journal.layouts(order.run), state=paths.state, journal=journal)
+        restored += building.restore(journal.layouts(order.run), state=paths.state, journal=journal)
         for item in restored:
             show(item)
         Wear(paths.state, order.run, show).close()
@@ -174,15 +265,15 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
         purged = ", ".join(dict.fromkeys(stream.target.path for stream in order.streams))
         print(f"# first, a purge by {order.purge} destroys all data on {purged}")
     for stream in order.streams:
-        if (prefill := recipes.render_prefill(stream)) is not None:
+        if (prefill := render_prefill(stream)) is not None:
             _print_recipe(f"stream {stream.number}, prefill, unless the files are complete", prefill)
     for number, step in enumerate(order.steps, start=1):
         if not isinstance(step, WriteStep):
-            print(f"# step {number}: {recipes.step_words(step)}")
+            print(f"# step {number}: {step_words(step)}")
             continue
-        for stream in recipes.prepared(order.streams):
-            writer = recipes.step_stream(step, stream, sizes.get(stream.target.stable_id, 0), number=number)
-            _print_recipe(f"stream {stream.number}, step {number}: {recipes.step_words(step)}", recipes.render(writer))
+        for stream in prepared(order.streams):
+            writer = step_stream(step, stream, sizes.get(stream.target.stable_id, 0), number=number)
+            _print_recipe(f"stream {stream.number}, step {number}: {step_words(step)}", recipes.render(writer))
     for stream in order.streams:
         _print_recipe(f"stream {stream.number}, measurement", recipes.render(stream))
     streams = {stream.number: stream for stream in order.streams}
@@ -195,7 +286,7 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
     return 0
 
 
-def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
+def _print_recipe(title: str, recipe: Recipe) -> None:
     print(f"# {title}\n# {' '.join(recipe.command)}\n{recipe.job_text}")
 
 

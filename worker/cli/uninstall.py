@@ -16,12 +16,14 @@ from pathlib import Path
 
 import msgspec
 
-from worker import guard, mounts, policy
-from worker.cli import service_unit
+from worker import policy
+from worker.cli import sandbox
 from worker.cli.restore import confirmed, open_entries
 from worker.contract.workload import TargetKind
-from worker.inventory import usage
+from worker.guard.directories import PRIVATE, remove_private_directory
+from worker.guard.refusal import GuardRefused
 from worker.journal import Journal
+from worker.kernel import mounts, usage
 from worker.link.enrolment import SYSTEM_POLICY, SYSTEM_STATE, ConfigError, Paths, sole_use
 from worker.policy import PolicyError
 from worker.settings import SETTING_NAMES
@@ -60,10 +62,10 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _stop_service() -> None:
-    if not service_unit.is_service():
+    if not sandbox.is_service():
         return
     try:
-        service_unit.systemctl("disable", "--now", service_unit.NAME)
+        sandbox.systemctl("disable", "--now", sandbox.NAME)
     except subprocess.SubprocessError as error:
         raise ConfigError(
             "service_runs", f"systemd could not stop the service, nothing was removed: {error}"
@@ -81,7 +83,7 @@ def _remove(removals: list[Removal], paths: Paths) -> int:
 def _removed(one: Removal) -> bool:
     try:
         one.remove()
-    except (OSError, guard.GuardRefused, subprocess.SubprocessError) as error:
+    except (OSError, GuardRefused, subprocess.SubprocessError) as error:
         print(f"Not done: {one.words}: {error}", file=sys.stderr)
         return False
     return True
@@ -123,8 +125,8 @@ def _folders(paths: Paths) -> dict[Path, str]:
 def _removals(paths: Paths) -> Iterator[Removal]:
     """What is removed, in this order. Test files come first, because the policy names their directories."""
     yield from _test_files(paths)
-    if service_unit.UNIT.exists() or service_unit.DROP_INS.exists():
-        yield Removal(f"remove the service: {service_unit.UNIT} and {service_unit.DROP_INS}", _remove_unit)
+    if sandbox.UNIT.exists() or sandbox.DROP_INS.exists():
+        yield Removal(f"remove the service: {sandbox.UNIT} and {sandbox.DROP_INS}", _remove_unit)
     if COMMAND.is_symlink():
         yield Removal(f"remove {COMMAND}", COMMAND.unlink)
     for folder, what in _folders(paths).items():
@@ -139,14 +141,14 @@ def _test_files(paths: Paths) -> Iterator[Removal]:
         print(f"Test files in directories of the policy are kept, because it cannot be read: {error}", file=sys.stderr)
         return
     for entry in allowed.targets:
-        if entry.kind is TargetKind.DIRECTORY and (Path(entry.path) / guard.PRIVATE).exists():
-            words = f"remove {entry.path}/{guard.PRIVATE}: everything in it, also files of others"
-            yield Removal(words, partial(guard.remove_private_directory, entry.path))
+        if entry.kind is TargetKind.DIRECTORY and (Path(entry.path) / PRIVATE).exists():
+            words = f"remove {entry.path}/{PRIVATE}: everything in it, also files of others"
+            yield Removal(words, partial(remove_private_directory, entry.path))
 
 
 def _remove_unit() -> None:
-    service_unit.UNIT.unlink(missing_ok=True)
-    if service_unit.DROP_INS.exists():
-        mounts.remove_path(service_unit.DROP_INS)
-    if service_unit.is_booted():
-        service_unit.systemctl("daemon-reload")
+    sandbox.UNIT.unlink(missing_ok=True)
+    if sandbox.DROP_INS.exists():
+        mounts.remove_path(sandbox.DROP_INS)
+    if sandbox.is_booted():
+        sandbox.systemctl("daemon-reload")

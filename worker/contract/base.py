@@ -1,5 +1,7 @@
 """Strict structs, size limits and version negotiation shared by all messages."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -115,3 +117,30 @@ def common_version(*, oldest: int, newest: int) -> int:
             f"Upgrade {'the peer' if newest < OLDEST_UNDERSTOOD else 'this side'}."
         )
     return version
+
+
+# Maximum lengths of texts in the contract, in characters. Longer texts are cut off.
+
+MAX_LABEL = 200
+MAX_TEXT = 2000
+
+
+# msgspec examines a type when it is first used, without a lock: two threads that do so at the same time crash Python.
+#
+# The second thread finds what the first has only begun to fill in (msgspec 0.22, `StructInfo_Convert`), and the
+# process ends with SIGSEGV. So a process with threads examines all its types before it starts them.
+
+
+def examine_types() -> int:
+    """Examine all structs of the modules loaded so far; the number of structs. Call before threads start."""
+    kinds = set(_subclasses(msgspec.Struct))
+    for kind in kinds:
+        with suppress(TypeError):  # it has a field that msgspec cannot decode, so nothing decodes it
+            msgspec.json.Decoder(kind)
+    return len(kinds)
+
+
+def _subclasses(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for found in kind.__subclasses__():
+        yield found
+        yield from _subclasses(found)

@@ -6,11 +6,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from worker.contract.base import Count, LongText, Message, Name, Number, Text
-from worker.contract.inventory import DriveHealth, Label
+from worker.contract.inventory import DriveHealth, Label, PurgeMethod
 from worker.contract.packing import Packed
-from worker.contract.purge import PurgeMethod
-from worker.contract.steps import Step
-from worker.contract.stopping import Stopped
+from worker.contract.workload import Step, Stopped
 
 
 class Direction(StrEnum):

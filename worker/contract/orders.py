@@ -17,10 +17,9 @@ from worker.contract.base import (
     as_bytes,
     check_version,
 )
+from worker.contract.inventory import PurgeMethod
 from worker.contract.layouts import Layout
-from worker.contract.purge import PurgeMethod
-from worker.contract.steps import MAX_STEPS, Step
-from worker.contract.workload import Stream, TargetRef
+from worker.contract.workload import MAX_STEPS, Step, Stream, TargetRef
 
 # The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
 ORDER_TASK = "sweetspot.order"

@@ -99,7 +99,7 @@ def unseal(text: str, *, host: str, public_keys: Mapping[str, bytes]) -> AnyOrde
     """Verify and read an order meant for `host`; `public_keys` maps key id to raw key.
 
     The order is decoded only after its signature was verified. Its times are checked when it starts
-    (worker.orders.timeliness). Raises ContractError.
+    (worker.orders.executor). Raises ContractError.
     """
     envelope = decode(text, Envelope, limit=2 * MAX_ORDER_BYTES)
     public_key = public_keys.get(envelope.key_id)

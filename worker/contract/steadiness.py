@@ -22,14 +22,48 @@ split of least squares (as in binary segmentation: A. Scott and M. Knott, 1974).
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import accumulate, groupby
-from math import sqrt
+from math import expm1, isfinite, pi, sqrt, tan
 from operator import itemgetter
-from statistics import fmean
-from typing import Any
+from statistics import NormalDist, fmean
+from typing import Any, NamedTuple
 
 import msgspec
 
-from worker.contract.student import student_t
+# Quantiles of Student's t distribution. The worker has no SciPy.
+
+
+def student_t(probability: float, freedom: float) -> float:
+    """The value below which the share `probability`, over 0.5, lies, for `freedom` degrees of freedom, 1 or more.
+
+    G. W. Hill, "Algorithm 396: Student's t-quantiles", Communications of the ACM 13 (10), 1970. The error is below
+    0.1 % from 2 degrees of freedom, and below 6 % between 1 and 2.
+    """
+    n, tails = freedom, 2 * (1 - probability)
+    if n == 1:
+        return 1 / tan(tails * pi / 2)
+    if n == 2:
+        return sqrt(2 / (tails * (2 - tails)) - 2)
+    a = 1 / (n - 0.5)
+    b = 48 / a**2
+    c = ((20700 * a / b - 98) * a - 16) * a + 96.36
+    d = ((94.5 / (b + c) - 3) / b + 1) * sqrt(a * pi / 2) * n
+    y = (d * tails) ** (2 / n)
+    if y > 0.05 + a:
+        return sqrt(n * _from_normal(NormalDist().inv_cdf(tails / 2), n, (a, b, c, d)))
+    inner = 1 / (((n + 6) / (n * y) - 0.089 * d - 0.822) * (n + 2) * 3) + 0.5 / (n + 4)
+    return sqrt(n * ((inner * y - 1) * (n + 1) / (n + 2) + 1 / y))
+
+
+def _from_normal(x: float, n: float, terms: tuple[float, float, float, float]) -> float:
+    """Asymptotic inverse expansion about the normal distribution."""
+    a, b, c, d = terms
+    y = x**2
+    if n < 5:
+        c += 0.3 * (n - 4.5) * (x + 0.6)
+    c += (((0.05 * d * x - 5) * x - 7) * x - 2) * x + b
+    y = (((((0.4 * y + 6.3) * y + 36) * y + 94.5) / c - y - 3) / b + 1) * x
+    return expm1(a * y**2)
+
 
 MIN_SECONDS, MIN_IOS_PER_S = 10, 20
 MAX_SECONDS = 1_000_000  # of a series that is judged
@@ -267,3 +301,39 @@ def is_significant(change: float, residuals: Series, probability: float) -> bool
     # The variance of a slope over n seconds is 12 s^2 / n^3, so that of the change over them is 12 s^2 / n.
     error = sqrt(12 * _power(residuals) / (n - 2) / independent)
     return abs(change) > student_t(1 - probability / 2, independent - 2) * error
+
+
+# Steady state over rounds, after SNIA PTS. A round is a part of one trial, or one repeat of a part of a plan. Pure.
+
+MAX_RANGE, MAX_SLOPE = 0.20, 0.10
+
+
+class Rounds(NamedTuple):
+    """Range of the rates, and change of their least-squares line from the first to the last; fractions of the mean."""
+
+    range: float
+    change: float
+
+    @property
+    def range_percent(self) -> float | None:
+        """None for a drive that stands still."""
+        return 100 * self.range if isfinite(self.range) else None
+
+    @property
+    def change_percent(self) -> float | None:
+        return 100 * self.change if isfinite(self.change) else None
+
+    @property
+    def steady(self) -> bool:
+        """SNIA Solid State Storage Performance Test Specification 2.0.2, definition of steady state: the range is at
+        most 20 % of the mean, and the line changes by at most 10 % of it."""
+        return self.range <= MAX_RANGE and abs(self.change) <= MAX_SLOPE
+
+
+def over_rounds(rates: Sequence[float]) -> Rounds:
+    """A drive that stands still has no mean, and is not steady."""
+    mean = fmean(rates)
+    if mean <= 0:
+        return Rounds(float("inf"), float("inf"))
+    change = line(rates)[0] * (len(rates) - 1) / len(rates)
+    return Rounds((max(rates) - min(rates)) / mean, change / mean)

@@ -9,13 +9,73 @@ import msgspec
 from msgspec import Meta
 
 from worker.contract.array_action import ArrayActionWorkload
-from worker.contract.base import Id, Message, Name, Path
+from worker.contract.base import Id, Message, Name, Number, Path
 from worker.contract.engine import KIB, MIB, Buffers, Workload
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
 from worker.contract.idle import IdleWorkload
 from worker.contract.pgbench import PgbenchWorkload
-from worker.contract.stopping import StopRule, least_s
+
+# Stop rules: they end the measured part of a stream before its maximum time. `worker.stop_rules` applies them.
+
+RoundSeconds = Annotated[int, Meta(ge=1, le=86400)]
+
+
+class Rule(Message, tag_field="rule", frozen=True, kw_only=True):
+    """Base class of the rules."""
+
+
+class Confidence(Rule, tag="confidence", frozen=True, kw_only=True):
+    """The 95 % interval of the mean rate is within ± `percent` of it."""
+
+    percent: Annotated[float, Meta(ge=0.1, le=50)]
+
+
+class SteadyRounds(Rule, tag="snia", frozen=True, kw_only=True):
+    """Steady state after SNIA PTS 2.0: over the last five rounds."""
+
+    round_s: RoundSeconds
+
+
+class Settled(Rule, tag="settled", frozen=True, kw_only=True):
+    """The rate has had no step, drift or stall for `hold_s`."""
+
+    hold_s: Annotated[int, Meta(ge=10, le=86400)]
+
+
+StopRule = Confidence | SteadyRounds | Settled
+
+SNIA_ROUNDS = 5
+
+
+def least_s(rule: StopRule, least_runtime_s: int) -> int:
+    """The seconds before which the rule cannot end a stream."""
+    match rule:
+        case Confidence():
+            return least_runtime_s
+        case SteadyRounds():
+            return max(least_runtime_s, SNIA_ROUNDS * rule.round_s)
+        case Settled():
+            return max(least_runtime_s, rule.hold_s)
+
+
+Milliseconds = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class Stopped(Message, frozen=True, kw_only=True):
+    """How a stream with a stop rule ended. Times count from the start of the measured part, after the ramp.
+
+    If the rule was reached, the stream's result is that of the window, from the samples in it. Else the stream ended
+    at its maximum time, the window is the whole measured part, and the result is the engine's own.
+    """
+
+    rule: StopRule
+    reached: bool
+    at_ms: Milliseconds  # the end of the sample with which the rule was reached, or of the stream
+    from_ms: Milliseconds  # the window
+    to_ms: Milliseconds
+    interval_percent: Number | None = None  # half width of the 95 % interval of the mean; None: not computed
+
 
 __all__ = [  # re-exported
     "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload", "Workload",
@@ -341,3 +401,35 @@ class Stream(Message, frozen=True, kw_only=True):
     name: StreamName = ""  # of streams with different workloads; each has its own files in a directory
     target: TargetRef
     workload: AnyWorkload
+
+
+# Preparation steps: what the worker does to the targets of a trial before it measures them.
+
+MAX_STEPS = 20
+MAX_TIMES = 100
+
+
+class _Step(Message, tag_field="step", frozen=True, kw_only=True):
+    """Base class of the steps."""
+
+
+class WriteStep(_Step, tag="write", frozen=True, kw_only=True):
+    """Write the used part of each target: the workload's size or files, else the whole device or file."""
+
+    random: bool = False  # offsets are drawn independently, as in a measurement
+    block_bytes: BlockBytes
+    times: Annotated[int, Meta(ge=1, le=MAX_TIMES)] = 1  # the size of the used part is written so many times
+    amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # of each target; replaces `times`
+
+
+class FlushStep(_Step, tag="flush", frozen=True, kw_only=True):
+    """Write the kernel's and the drive's volatile caches of each target to the medium."""
+
+
+class PauseStep(_Step, tag="pause", frozen=True, kw_only=True):
+    """Wait without I/O."""
+
+    seconds: Annotated[int, Meta(ge=1, le=86400)]
+
+
+Step = WriteStep | FlushStep | PauseStep

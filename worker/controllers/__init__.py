@@ -8,15 +8,13 @@ from collections.abc import Iterable
 
 import msgspec
 
-from worker.contract.controllers import Controller
+from worker.contract.inventory import Controller
 from worker.controllers.areca import ARECA
-from worker.controllers.base import Adapter, CachePolicy
+from worker.controllers.base import Adapter
 from worker.controllers.megacli import MEGACLI
 from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
-from worker.process import ToolError
-
-__all__ = ["ADAPTERS", "Adapter", "CachePolicy", "ToolAnswers", "ToolError", "adapter_named", "read_controllers"]
+from worker.process.run import ToolError
 
 # In the order of calls: if two tools list the same controller, the first one counts.
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)

@@ -9,11 +9,11 @@ this worker does not have: the error then has the tool's message.
 import re
 from collections.abc import Iterator
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.base import MAX_LABEL
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
-from worker.process import ToolError
-from worker.text_limits import MAX_LABEL
+from worker.process.run import ToolError
 
 Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)

@@ -1,16 +1,16 @@
 """The interface of a controller tool.
 
 An adapter uses one tool: it lists all controllers, reads one virtual drive, sets one cache policy of it, and, if
-supported, creates and deletes virtual drives. Cache policies have the values of `worker.contract.controllers`,
+supported, creates and deletes virtual drives. Cache policies have the values of `worker.contract.inventory`,
 independent of the tool's spelling.
 """
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
 
-from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
+from worker.contract.inventory import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
-from worker.process import ToolError, ToolOutput, ask, find
+from worker.process.run import ToolError, ToolOutput, ask, find
 from worker.recipes.layouts import virtual_drives
 
 # A busy controller answers slowly, and `show all` queries each of its drives.

@@ -9,12 +9,12 @@ configured policy, `Current Cache Policy` the active one.
 import re
 from collections.abc import Iterable, Iterator
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.base import MAX_LABEL
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
-from worker.process import ToolOutput
-from worker.text_limits import MAX_LABEL
+from worker.process.run import ToolOutput
 
 Lines = list[str]
 Fields = dict[str, str]

@@ -9,7 +9,7 @@ setting of the whole controller.
 import re
 from collections.abc import Iterator
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 

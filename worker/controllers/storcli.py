@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.base import MAX_LABEL
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
-from worker.text_limits import MAX_LABEL
 
 Fields = dict[str, Any]
 _CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?\Z")

@@ -2,7 +2,7 @@
 
 import re
 
-from worker.text_limits import MAX_LABEL
+from worker.contract.base import MAX_LABEL
 
 KIB = 1024
 _SIZE = re.compile(r"([0-9.]+)\s*([KMGTP]?)i?B", re.IGNORECASE)

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from worker.checks import Check
 from worker.contract.inventory import Capabilities, EngineOffer
 from worker.contract.items import Sample, StreamResult, StreamStarted
 from worker.contract.workload import (
@@ -18,14 +17,11 @@ from worker.contract.workload import (
     Workload,
 )
 from worker.engines import array_action, file_copy, fio, idle, pgbench
-from worker.engines.errors import StreamFailed
-from worker.engines.prefill import prefill
+from worker.engines.base import Check
 from worker.engines.sampling import Telemetry
 from worker.engines.stopping import SharedStop
-from worker.open_target import OpenTarget
-from worker.process import Scope, isolation
-
-__all__ = ["ENGINES", "Engine", "StreamFailed", "capabilities", "engine_of", "prefill"]
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import Scope, isolation
 
 
 class Engine(Protocol):

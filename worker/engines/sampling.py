@@ -6,14 +6,14 @@ from typing import Protocol
 
 import msgspec
 
-from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample, Sensor, StreamStarted
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack, supported_percentile
 from worker.contract.workload import Stream
-from worker.engines.device import Counted, has_counted_nothing, read_counters, sample_of_all
-from worker.engines.errors import StreamFailed
-from worker.open_target import OpenTarget
-from worker.recipes import Recipe, RecipeError, opening
+from worker.engines.base import StreamFailed
+from worker.kernel.counters import Counted, has_counted_nothing, read_counters, sample_of_all
+from worker.kernel.targets import OpenTarget
+from worker.recipes import opening
+from worker.recipes.base import Recipe, RecipeError
 
 NO_LATENCIES = Histogram(latency_ns=(), counts=())
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from math import sqrt
 from statistics import fmean
 
-from worker.contract.histogram import Histogram, merge
 from worker.contract.items import DeviceSample, Direction, DirectionResult, LatencyKind, Sample
-from worker.contract.packing import pack, unpack
+from worker.contract.packing import Histogram, merge, pack, unpack
 from worker.contract.steadiness import per_second
-from worker.contract.stopping import Stopped, StopRule
+from worker.contract.workload import Stopped, StopRule
 from worker.stop_rules import Window, find_window, first_look, next_look
 
 # A longer sample says nothing about its single seconds, which would look perfectly even. Samples are long if a

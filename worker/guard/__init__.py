@@ -12,58 +12,84 @@ covers an empty device; every signature on it must be named (`guard.content`). I
 its own files.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from worker.contract.controllers import Controller
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import Controller, PurgeMethod
+from worker.contract.orders import Arming
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
-from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import hold as hold_block
-from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve, write_problem
+from worker.guard.blocks import hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import survey as survey_block
-from worker.guard.content import SignatureNotNamed, unknown_signatures
-from worker.guard.directories import PRIVATE, hold_directory, hold_file, survey_directory, survey_file
-from worker.guard.lease import Lease, open_when_free, refuse_used_by_loop
+from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.lease import Lease, refuse_used_by_loop
 from worker.guard.protection import refuse_protected
-from worker.guard.quarantine import quarantined, refuse_quarantined
 from worker.guard.refusal import GuardRefused, Survey
-from worker.guard.removal import remove_private_directory
 from worker.guard.slots import controllers_now
-from worker.inventory import sysfs
-from worker.inventory.identity import identity
-from worker.open_target import OpenTarget
-from worker.policy import Policy, PolicyEntry
-from worker.policy.model import ANY_SIGNATURE
+from worker.kernel import sysfs
+from worker.kernel.signatures import identity
+from worker.kernel.targets import OpenTarget
+from worker.policy import ANY_SIGNATURE, Policy, PolicyEntry
+from worker.process.scope import stuck_scopes
 
-__all__ = [
-    "PRIVATE",
-    "GuardRefused",
-    "Lease",
-    "SignatureNotNamed",
-    "admit",
-    "admit_layout",
-    "controllers_now",
-    "lease_drive",
-    "lease_drives",
-    "listed",
-    "open_when_free",
-    "pool_drives",
-    "quarantined",
-    "recheck_drives",
-    "refuse_quarantined",
-    "remove_private_directory",
-    "serials_in_time",
-    "survey",
-    "unknown_signatures",
-    "write_problem",
-    "writes",
-]
+# Quarantined drives: a program on them could not be killed, so it may still write. Nothing else runs on them.
+#
+# The quarantine ends when the processes are gone, or when a person says so: `sweetspot-worker forget NAME`.
+
+
+def quarantined(state: Path) -> dict[str, str]:
+    """Stable ids of the drives, with the reason."""
+    return {
+        drive: f"a program of the worker on {drive} cannot be killed ({scope.name}). Restart the host, or replace the "
+        f"drive. If the program is gone: sweetspot-worker forget {scope.name}"
+        for scope in stuck_scopes(state)
+        for drive in scope.drives
+    }
+
+
+def refuse_quarantined(drives: Collection[str], state: Path) -> None:
+    """`drives`: stable ids."""
+    known = quarantined(state)
+    if found := next((drive for drive in drives if drive in known), ""):
+        raise GuardRefused("guard_quarantined", f"The drive is quarantined: {known[found]}.")
+
+
+# Arming: a person's permission to overwrite named drives, until a given time.
+#
+# It is signed together with the order. A run that started in time may continue after the arming has expired. A run
+# that started too late must not overwrite anything.
+
+
+def serials_in_time(arming: Arming | None, *, now: float, destroys: bool) -> tuple[str, ...]:
+    """The armed serials at `now` (Unix time, s, the server's clock); () if the arming has expired.
+
+    Raises GuardRefused if the arming has expired and the order would overwrite a drive.
+    """
+    if arming is None:
+        return ()
+    started_at = now if arming.run_began is None else min(arming.run_began, now)
+    if started_at <= arming.until:
+        return arming.serials
+    if not destroys:
+        return ()
+    until = datetime.fromtimestamp(arming.until, UTC)
+    raise GuardRefused(
+        "guard_arming_expired",
+        f"{arming.by} armed this until {until:%Y-%m-%d %H:%M} UTC; it had not started by then. Arm it again: type the "
+        f"serial of each drive ({', '.join(arming.serials)}).",
+    )
+
+
+def writes(streams: Iterable[Stream]) -> bool:
+    """True if a stream overwrites data that does not belong to the worker. Its files in a directory do."""
+    return any(stream.workload.writes and stream.target.kind is not TargetKind.DIRECTORY for stream in streams)
+
 
 OWN_LAYOUT = Policy(Path("the journal"), ())  # instead of the file's entries, which protect nothing on a layout
 

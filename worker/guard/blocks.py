@@ -13,14 +13,12 @@ from worker.contract.workload import Stream
 from worker.guard import loop_files, openers
 from worker.guard.content import erase_accidental, own_signatures, refuse_unnamed_signatures, signatures_on
 from worker.guard.lease import Lease, refuse_used_by_loop
-from worker.guard.protection import refuse_protected
+from worker.guard.protection import refuse_protected, twins
 from worker.guard.refusal import GuardRefused, Survey
-from worker.guard.twins import twins
-from worker.inventory import sysfs, usage
-from worker.inventory.identity import identity, part_uuid
-from worker.open_target import OpenTarget
-from worker.policy import Policy, PolicyEntry
-from worker.policy.model import ANY_SIGNATURE
+from worker.kernel import sysfs, usage
+from worker.kernel.signatures import identity, part_uuid
+from worker.kernel.targets import OpenTarget
+from worker.policy import ANY_SIGNATURE, Policy, PolicyEntry
 
 
 @contextmanager

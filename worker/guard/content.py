@@ -7,7 +7,7 @@
 A member of LVM, md, ZFS or another combined device that is not in use here may be in use on another host, which shares
 the drive or gets it back. A file system that is not mounted may be somebody's only copy. The labels do not say whose
 they are. So an empty drive needs only `destroy = true`, and everything else is named. libblkid decides what a
-signature is (`worker.inventory.signatures`).
+signature is (`worker.kernel.signatures`).
 
 Random data looks like a signature of two bytes once in some ten thousand times. So that a series of trials does not
 lock itself out, the guard erases such a signature at the end of the trial that wrote it, while it still holds the
@@ -23,10 +23,9 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from worker.guard.refusal import GuardRefused
-from worker.inventory import libblkid, sysfs
-from worker.inventory.signatures import Signature, is_known, read_signatures
-from worker.policy import PolicyEntry
-from worker.policy.model import ANY_SIGNATURE
+from worker.kernel import libblkid, sysfs
+from worker.kernel.signatures import Signature, is_known, read_signatures
+from worker.policy import ANY_SIGNATURE, PolicyEntry
 
 log = logging.getLogger(__name__)
 

@@ -9,21 +9,98 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from worker import mounts, recipes
+from worker import recipes
+from worker.contract.base import MAX_LABEL
 from worker.contract.workload import Stream
-from worker.guard import loop_files, openers, paths
+from worker.guard import loop_files, openers
 from worker.guard.protection import refuse_protected_file
 from worker.guard.refusal import GuardRefused, Survey
-from worker.inventory import sysfs, usage
-from worker.open_target import OpenTarget, Recheck
+from worker.kernel import mounts, sysfs, usage
+from worker.kernel.targets import OpenTarget, Recheck
 from worker.policy import Policy, PolicyEntry
-from worker.text_limits import MAX_LABEL
+
+# Open paths without following links, and make sure that no other user can replace them.
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def opened_directory(path: str) -> Iterator[int]:
+    """A descriptor of the directory. Each component is opened relative to its parent and must not be a link.
+
+    Each directory in the path must belong to root or the worker's user, and no other user may rename files in it.
+    """
+    fd = os.open("/", _DIRECTORY)
+    try:
+        so_far = ""
+        for part in path.strip("/").split("/") if path != "/" else ():
+            _refuse_replaceable(so_far or "/", os.fstat(fd), part)
+            so_far += f"/{part}"
+            inner = _open_inside(fd, part, so_far)
+            os.close(fd)
+            fd = inner
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _open_inside(fd: int, part: str, so_far: str) -> int:
+    try:
+        return os.open(part, _DIRECTORY, dir_fd=fd)
+    except OSError as error:
+        if _is_link(fd, part):
+            raise GuardRefused(
+                "guard_path", f"{so_far} is a symbolic link. Use the real path in the policy."
+            ) from error
+        raise GuardRefused("guard_path", f"{so_far}: {error.strerror}.") from error
+
+
+def _is_link(fd: int, part: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(part, dir_fd=fd, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _refuse_replaceable(path: str, facts: os.stat_result, part: str) -> None:
+    if facts.st_uid not in (0, os.geteuid()):
+        raise GuardRefused(
+            "guard_path",
+            f"{path} belongs to user {facts.st_uid}, who could replace {part!r} in it. Use another directory.",
+        )
+    if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
+        raise GuardRefused(
+            "guard_path", f"{path} is writable by other users, who could replace {part!r} in it: chmod go-w {path}"
+        )
+
+
+def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
+    """Refuse a target that belongs to another user or is writable by other users."""
+    if facts.st_uid not in (0, os.geteuid()):
+        raise GuardRefused(
+            "guard_path",
+            f"{path} belongs to user {facts.st_uid}; it must belong to root or to the worker's user ({os.geteuid()}).",
+        )
+    if facts.st_mode & 0o022:
+        raise GuardRefused(
+            "guard_path", f"{path} is writable by other users (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}"
+        )
+
+
+def refuse_odd_file(shown: str, facts: os.stat_result) -> None:
+    """Refuse everything except a regular file with a single name."""
+    if not stat.S_ISREG(facts.st_mode):
+        raise GuardRefused("guard_path", f"{shown} is not a regular file. Remove it.")
+    if facts.st_nlink != 1:
+        raise GuardRefused(
+            "guard_path", f"{shown} has {facts.st_nlink} names (hard links): a write would change all of them."
+        )
+
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
-_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?[0-9]+\.[0-9]+")  # worker.recipes.names
+_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?[0-9]+\.[0-9]+")  # worker.recipes.base
 _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _place(
@@ -53,7 +130,7 @@ def _refuse_mounted(name: str, fd: int, shown: str) -> None:
 def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[OpenTarget]:
     """Hold the worker's private directory in the target; trials in it exclude each other."""
     with (
-        paths.opened_directory(entry.path) as outer,
+        opened_directory(entry.path) as outer,
         private(outer, entry.path) as inner,
         mounts.isolated(inner) as cwd_fd,
     ):
@@ -73,8 +150,8 @@ def hold_directory(entry: PolicyEntry, streams: Sequence[Stream]) -> Iterator[Op
 
 def survey_directory(entry: PolicyEntry) -> Survey:
     try:
-        with paths.opened_directory(entry.path) as fd:
-            paths.refuse_open_to_others(entry.path, os.fstat(fd))
+        with opened_directory(entry.path) as fd:
+            refuse_open_to_others(entry.path, os.fstat(fd))
             reusable = _reusable(fd)
             return Survey(
                 device=usage.device_of(fd), size_bytes=_room(entry, fd, reusable), file_system=_file_system(fd),
@@ -112,7 +189,7 @@ def _reusable(outer: int) -> int:
 
 @contextmanager
 def private(outer: int, path: str) -> Iterator[int]:
-    paths.refuse_open_to_others(path, os.fstat(outer))
+    refuse_open_to_others(path, os.fstat(outer))
     try:
         os.mkdir(PRIVATE, 0o700, dir_fd=outer)
     except FileExistsError:
@@ -174,7 +251,7 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
     for name in os.listdir(fd):
         _refuse_mounted(name, fd, shown)
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        paths.refuse_odd_file(f"{shown}/{name}", facts)
+        refuse_odd_file(f"{shown}/{name}", facts)
         if facts.st_uid != os.geteuid():
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
@@ -289,11 +366,11 @@ def hold_file(
     """Hold an existing file in a directory that other users cannot change."""
     parent, name = os.path.split(entry.path)
     with (
-        paths.opened_directory(parent) as directory,
+        opened_directory(parent) as directory,
         _open_file(directory, name, entry) as fd,
         mounts.isolated(directory) as cwd_fd,
     ):
-        paths.refuse_open_to_others(parent, os.fstat(directory))
+        refuse_open_to_others(parent, os.fstat(directory))
 
         def recheck(*, programs: bool) -> None:
             _refuse_mounted(name, cwd_fd, ".")
@@ -317,8 +394,8 @@ def hold_file(
 def survey_file(entry: PolicyEntry) -> Survey:
     parent, name = os.path.split(entry.path)
     try:
-        with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
-            paths.refuse_open_to_others(parent, os.fstat(directory))
+        with opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
+            refuse_open_to_others(parent, os.fstat(directory))
             return Survey(device=usage.device_of(fd), size_bytes=os.fstat(fd).st_size)
     except GuardRefused as refused:
         return Survey(problem=refused.message)
@@ -334,8 +411,8 @@ def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
     try:
         if usage.mount_id(fd) != usage.mount_id(directory):
             raise GuardRefused("guard_mounted", f"{entry.path} is a mount point: another file is mounted over it.")
-        paths.refuse_odd_file(entry.path, os.fstat(fd))
-        paths.refuse_open_to_others(entry.path, os.fstat(fd))
+        refuse_odd_file(entry.path, os.fstat(fd))
+        refuse_open_to_others(entry.path, os.fstat(fd))
         yield fd
     finally:
         os.close(fd)
@@ -359,7 +436,7 @@ def _refuse_other_file(directory: int, name: str, path: str, facts: os.stat_resu
     now = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if not os.path.samestat(now, facts):
         raise GuardRefused("guard_path", f"{path} no longer names the file that was checked.")
-    paths.refuse_odd_file(path, now)
+    refuse_odd_file(path, now)
 
 
 def _refuse_file_in_use(path: str, fd: int, *, programs: bool) -> None:
@@ -376,3 +453,16 @@ def _refuse_short(stream: Stream, path: str, facts: os.stat_result) -> None:
     wanted = stream.workload.size_bytes or 0
     if wanted > facts.st_size:
         raise GuardRefused("guard_no_space", f"{path} has {facts.st_size} bytes, but the workload needs {wanted}.")
+
+
+# Remove the worker's private directory of a directory target, without following links or crossing mounts.
+
+
+def remove_private_directory(path: str) -> None:
+    """Raises GuardRefused if it is not the worker's own, contains a mount or is in use, and OSError."""
+    with opened_directory(path) as outer, private(outer, path) as inner:
+        lock(inner, f"{path}/{PRIVATE}")
+        try:
+            mounts.remove_tree(PRIVATE, outer, path)
+        except mounts.MountInside as error:
+            raise GuardRefused(error.code, str(error)) from error

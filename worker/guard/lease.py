@@ -23,7 +23,7 @@ import msgspec
 from worker.guard import loop_files, openers
 from worker.guard.loop_files import Numbers
 from worker.guard.refusal import GuardRefused
-from worker.inventory import sysfs, usage
+from worker.kernel import sysfs, usage
 
 
 class _Shape(msgspec.Struct, frozen=True):

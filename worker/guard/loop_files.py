@@ -21,7 +21,7 @@ from pathlib import Path
 import msgspec
 
 from worker.guard.refusal import GuardRefused
-from worker.inventory import sysfs, usage
+from worker.kernel import sysfs, usage
 
 DEV = Path("/dev")
 _GET_STATUS = 0x4C05  # LOOP_GET_STATUS64 of linux/loop.h

@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from worker.guard.refusal import GuardRefused
-from worker.inventory import sysfs
-from worker.inventory.usage import PROC, lines, table
+from worker.kernel import sysfs
+from worker.kernel.usage import PROC, lines, table
 
 CONFIGFS = Path("/sys/kernel/config")
 INIT = 1

@@ -1,19 +1,104 @@
 """The inventory: this host's hardware from /sys, /proc and /etc, and from tools of device-mapper and controllers."""
 
+import os
 from pathlib import Path
 
+from worker import __version__
+from worker.contract.base import MAX_TEXT
 from worker.contract.inventory import Inventory
+from worker.contract.workload import Stream
 from worker.controllers import ToolAnswers
 from worker.inventory import controllers, host
-from worker.inventory.devices import block_devices
-from worker.inventory.dmi import memory_modules
-from worker.inventory.facts import observed_facts
-from worker.inventory.file_systems import file_systems
-from worker.inventory.pci import functions
-from worker.inventory.sysfs import SYS
-from worker.inventory.usage import PROC, read_usage
+from worker.inventory.devices import block_devices, file_systems, schedulers
+from worker.inventory.host import memory_modules
+from worker.kernel import pci, sysfs
+from worker.kernel.pci import functions
+from worker.kernel.sysfs import SYS
+from worker.kernel.targets import OpenTarget
+from worker.kernel.usage import PROC, mount_of, read_usage
 
-__all__ = ["observed_facts", "take"]
+# The configuration of a stream as flat facts, for comparing results.
+
+# Queue attributes that affect I/O, without counters and fixed limits of the hardware.
+QUEUE_FACTS = (
+    "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "max_sectors_kb", "max_hw_sectors_kb",
+    "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
+    "minimum_io_size", "optimal_io_size", "zoned", "fua",
+)  # fmt: skip
+
+
+def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
+    """Facts about the host, the device under the target and, for files, the file system."""
+    facts = host_facts()
+    for name in (*open_target.devices, *open_target.members):
+        facts |= device_facts(name)
+    for over in open_target.devices:
+        facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
+    facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(open_target, stream).items()}
+    return {key: value[:MAX_TEXT] for key, value in facts.items() if value}
+
+
+def host_facts(sys: Path = SYS, proc: Path = PROC) -> dict[str, str]:
+    cpu, kernel = host.read_cpu(sys, proc), host.read_kernel(proc)
+    return {
+        "worker.version": __version__,
+        "kernel.release": kernel.release,
+        "kernel.command_line": kernel.command_line,
+        "distribution": host.distribution(),
+        "hypervisor": host.hypervisor(sys, proc),
+        "cpu.model": cpu.model,
+        "cpu.sockets": str(cpu.sockets),
+        "cpu.cores": str(cpu.cores),
+        "cpu.threads": str(cpu.threads),
+        "cpu.governor": cpu.governor,
+        "memory.bytes": str(host.memory_bytes(proc)),
+    }
+
+
+def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
+    facts = {
+        "stable_id": sysfs.stable_id(name, sys),
+        "kind": sysfs.kind(name, sys),
+        "model": sysfs.model(name, sys),
+        "serial": sysfs.serial(name, sys),
+        "firmware": sysfs.firmware(name, sys),
+        "transport": sysfs.transport(name, sys),
+        "size_bytes": str(sysfs.size_bytes(name, sys)),
+        "scheduler": schedulers(name, sys)[0],
+        **_controller_facts(name, sys),
+        "loop.direct_io": sysfs.attribute(name, "loop/dio", sys),
+        **{key: sysfs.attribute(name, f"queue/{key}", sys) for key in QUEUE_FACTS},
+    }
+    return {f"device.{name}.{key}": value for key, value in facts.items()}
+
+
+def _controller_facts(name: str, sys: Path) -> dict[str, str]:
+    """Facts of the device's PCI function, if the kernel shows a single one."""
+    address = sysfs.controller(name, sys)
+    if not address:
+        return {}
+    found = pci.function(address, sys)
+    return {f"controller.{key}": getattr(found, key) for key in ("model", "firmware", "driver", "driver_version")}
+
+
+def _target_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
+    facts = {
+        "target": stream.target.id,
+        "target.kind": stream.target.kind.value,
+        "device": ", ".join(open_target.devices),
+    }
+    if open_target.directory_fd is None:
+        return facts
+    return facts | _file_system_facts(open_target.directory_fd)
+
+
+def _file_system_facts(directory_fd: int) -> dict[str, str]:
+    space = os.fstatvfs(directory_fd)
+    mount = mount_of(directory_fd)
+    facts = {"file_system.size_bytes": str(space.f_frsize * space.f_blocks)}
+    if mount is None:
+        return facts
+    return facts | {"file_system": mount.kind, "file_system.options": mount.options, "file_system.mount": mount.point}
 
 
 def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:

@@ -10,12 +10,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from worker import controllers
-from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
-from worker.contract.inventory import BlockDevice, PciFunction
-from worker.controllers import Adapter, ToolAnswers
-from worker.inventory import sysfs
-from worker.inventory.sysfs import SYS, text
-from worker.text_limits import MAX_LABEL
+from worker.contract.base import MAX_LABEL
+from worker.contract.inventory import BlockDevice, Controller, PciFunction, PhysicalDrive, VirtualDrive
+from worker.controllers import ToolAnswers
+from worker.controllers.base import Adapter
+from worker.kernel import sysfs
+from worker.kernel.sysfs import SYS, text
 
 _KINDS = ("raid", "sas", "scsi")
 _PARAVIRTUAL = ("virtio-pci",)  # of hypervisors, not real adapters

@@ -15,15 +15,19 @@ import msgspec
 
 from worker import temporary
 from worker.contract.layouts import Layout
-from worker.guard import GuardRefused, open_when_free, refuse_quarantined
-from worker.inventory import sysfs, usage
+from worker.guard import refuse_quarantined
+from worker.guard.lease import open_when_free
+from worker.guard.refusal import GuardRefused
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ownership, steps, virtual_drives, wiping
+from worker.kernel import sysfs, usage
+from worker.kernel.targets import LayoutArray
+from worker.layouts import steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
-from worker.process import ask
-from worker.recipes import layouts
-from worker.recipes.layouts import Drive, Names, Part, Removal
-from worker.settings.subjects import find
+from worker.process.run import ask
+from worker.recipes.layouts import commands
+from worker.recipes.layouts.commands import Drive, Names, Part, Removal, Step, tear_down_steps
+from worker.recipes.layouts.text import LayoutError, parse
+from worker.settings.base import find
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +40,8 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     Codes: layout_gone, layout_foreign, layout_held, layout_refused, layout_not_understood.
     """
     try:
-        layout = layouts.parse(record.line)
-    except layouts.LayoutError as error:
+        layout = parse(record.line)
+    except LayoutError as error:
         words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
         raise LayoutFailed("layout_not_understood", words) from error
     try:
@@ -108,7 +112,7 @@ class _TakeDown:
         }
         key, point = self._names.key, self._record.mount_point
         made = self._names.made
-        for step in layouts.tear_down_steps(self._layout, self._drives, key=key, mount_point=point, made=made):
+        for step in tear_down_steps(self._layout, self._drives, key=key, mount_point=point, made=made):
             removers[step.part](step)
         self._verify()
 
@@ -125,9 +129,9 @@ class _TakeDown:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        with wiping.held_exclusively(step.of) as fd:  # before its content is read
-            content = ownership.read_content(step.of)
-            if not ownership.belongs_to_layout(content, self._names, step.of):
+        with steps.held_exclusively(step.of) as fd:  # before its content is read
+            content = steps.read_content(step.of)
+            if not steps.belongs_to_layout(content, self._names, step.of):
                 raise LayoutFailed(
                     "layout_foreign",
                     f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses "
@@ -135,7 +139,7 @@ class _TakeDown:
                 )
             if not content.blank:
                 log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
-                wiping.wipe(step.of, fd, state=self._state)
+                steps.wipe(step.of, fd, state=self._state)
         steps.wait_for_udev(state=self._state)
 
     def _remove_group(self, step: Removal) -> None:
@@ -171,7 +175,7 @@ class _TakeDown:
             return
         for drive in self._drives:
             name = drive.path.rpartition("/")[2]
-            content = ownership.read_content(drive.path)
+            content = steps.read_content(drive.path)
             if not content.blank:
                 raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after it was wiped.")
             if partitions := sysfs.partitions(name):
@@ -198,3 +202,78 @@ def array_name(export: str) -> str:
     """The name in md's superblocks, without the host's name before it: of `mdadm --detail --export`."""
     known = dict(line.partition("=")[::2] for line in export.splitlines())
     return known.get("MD_NAME", "").rpartition(":")[2]
+
+
+# Replace the last member of a layout's md array, so that the kernel rebuilds it.
+#
+#     journal: altered ─► fail ─► remove ─► erase its superblock, held exclusively ─► add
+#
+# The journal marks the layout as altered before the first command, so no later trial uses it
+# (`layouts.existing_layout`). A layout is never repaired: the next trial that needs it builds it again.
+
+REMOVE_LIMIT_S = 30.0  # a failed member stays busy until its I/O has ended
+_AGAIN_S = 0.2
+
+
+def array_of(record: LayoutRecord, *, state: Path, journal: Journal) -> LayoutArray:
+    """The only array of a layout that was built."""
+    last = _LastMember(record, state, journal)
+    return LayoutArray(name=Path(last.array).resolve().name, remove_member=last.remove, add_member=last.add)
+
+
+class _LastMember:
+    def __init__(self, record: LayoutRecord, state: Path, journal: Journal) -> None:
+        self._record = record
+        self._state = state
+        self._journal = journal
+        self._names = Names(record.key)
+        self.array = self._names.md(0)
+
+    def remove(self) -> None:
+        """Fail and remove the member, and erase it. Raises LayoutFailed."""
+        path = self._path()
+        self._refuse_foreign(path)
+        self._journal.save_layout(msgspec.structs.replace(self._record, altered=True))
+        self._run(f"fail {path}", "--fail", path)
+        self._remove(path)
+        with steps.held_exclusively(path) as fd:
+            self._refuse_foreign(path)
+            steps.wipe(path, fd, state=self._state)
+        steps.wait_for_udev(state=self._state)
+
+    def add(self) -> None:
+        """Add the erased member again: the kernel rebuilds it. Raises LayoutFailed."""
+        path = self._path()
+        content = steps.read_content(path)
+        if not content.blank:
+            raise LayoutFailed("layout_foreign", f"{path} was erased, but now contains {content}. It was not changed.")
+        self._run(f"add {path}", "--add", path)
+
+    def _path(self) -> str:
+        """The drive or partition, found by the drive's stable id and serial."""
+        layout = parse(self._record.line)
+        (members,) = commands.members(layout, drives_now(layout, self._record).drives)
+        return members[-1]
+
+    def _refuse_foreign(self, path: str) -> None:
+        content = steps.read_content(path)
+        if content.blank or not steps.belongs_to_layout(content, self._names, path):
+            words = f"{path} is not a member of the array of layout {self._record.key}. It was not changed."
+            raise LayoutFailed("layout_foreign", words)
+
+    def _remove(self, path: str) -> None:
+        until = time.monotonic() + REMOVE_LIMIT_S
+        while True:
+            try:
+                return self._run(f"remove {path}", "--remove", path)
+            except LayoutFailed:
+                if time.monotonic() > until or not self._has(path):
+                    raise
+                time.sleep(_AGAIN_S)
+
+    def _has(self, path: str) -> bool:
+        return path.rpartition("/")[2] in sysfs.slaves(Path(self.array).resolve().name)
+
+    def _run(self, words: str, option: str, path: str) -> None:
+        step = Step(words, ("mdadm", "--manage", self.array, option, path))
+        steps.run(step, state=self._state, drives=tuple(drive.stable_id for drive in self._record.drives))

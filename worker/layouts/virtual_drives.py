@@ -13,15 +13,18 @@ from contextlib import contextmanager
 
 import msgspec
 
-from worker.contract.controllers import Controller, VirtualDrive
+from worker.contract.inventory import Controller, VirtualDrive
 from worker.contract.layouts import DrivePolicy, Layout, Maker, Raid
-from worker.controllers import Adapter, ToolError, adapter_named
-from worker.guard import GuardRefused, slots
-from worker.inventory import sysfs
+from worker.controllers import adapter_named
+from worker.controllers.base import Adapter
+from worker.guard import slots
+from worker.guard.refusal import GuardRefused
 from worker.inventory.controllers import is_shown_as
 from worker.journal import Journal, LayoutRecord, MadeDrive
+from worker.kernel import sysfs
 from worker.layouts.steps import LayoutFailed
-from worker.recipes.layouts import Drive, Names, array_bays
+from worker.process.run import ToolError
+from worker.recipes.layouts.commands import Drive, Names, array_bays
 
 DISK_LIMIT_S = 60.0  # for the kernel's disk to appear or disappear
 _LOOK_EVERY_S = 0.5

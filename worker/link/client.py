@@ -11,9 +11,8 @@ import urllib3
 
 from worker import __version__
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, ContractError, Message, decode, encode
-from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
-from worker.contract.reports import ReportReply
+from worker.contract.reports import ReportReply, StartReply, StartRequest
 
 PREFIX = "/api/worker/v1/"
 MAX_REPLY_BYTES = 4 * 1024 * 1024

@@ -5,6 +5,7 @@ An inventory takes a moment and some CPU, so none is taken while an order is car
 """
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,31 +13,118 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
-from worker import __version__, guard, inventory
+from worker import __version__, engines, guard, inventory, settings
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.controllers import Controller
 from worker.contract.greetings import SESSION_OTHER, Hello, HelloReply
-from worker.contract.inventory import PolicyTarget
-from worker.contract.purge import PurgeOffer
+from worker.contract.inventory import Capabilities, Controller, PolicyTarget, PurgeOffer
+from worker.contract.layouts import FileSystem
+from worker.controllers import ADAPTERS
 from worker.drives import purge
 from worker.drives.records import Drives
-from worker.inventory import controllers, health, sysfs
-from worker.inventory.loops import without_foreign_loops
+from worker.inventory import controllers, health
+from worker.inventory.devices import without_foreign_loops
 from worker.journal import LayoutRecord
-from worker.link.capabilities import known_capabilities
+from worker.kernel import sysfs
+from worker.kernel.files import write_whole
 from worker.link.client import Client, Refused, Unreachable
-from worker.link.enrolment import ConfigError, Paths, check_broker_url
-from worker.link.keys import EnrolmentStore, accepted_keys, read_keys
+from worker.link.enrolment import ConfigError, EnrolmentStore, Paths, accepted_keys, check_broker_url, read_keys
 from worker.link.session import NO_SESSION, Session
 from worker.link.spool import RESERVE_BYTES, free_bytes
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
+from worker.process.run import ToolError, ask, find
+from worker.settings.base import SettingScope
+
+# What this host can run, cached on disk, because trying the engines takes seconds.
+
+# The parts of layouts that this host can build: the kernel supports them, and their tools are installed.
+
+# Part -> (sign of kernel support: a file and optionally a word in it; module; program).
+_STACKS = {
+    "md": (Path("/proc/mdstat"), "", "md-mod", "mdadm"),
+    "lvm": (Path("/proc/misc"), "device-mapper", "dm-mod", "lvcreate"),
+}
+
+
+def offered() -> tuple[str, ...]:
+    """`share`, `vd`, `md`, `lvm`, and file systems; (): not root, so none."""
+    if os.geteuid() != 0:
+        return ()
+    stacks = [
+        name for name, (file, word, module, tool) in _STACKS.items() if find((tool,)) and _known(file, word, module)
+    ]
+    kinds = [
+        str(kind)
+        for kind in FileSystem
+        if kind is not FileSystem.NONE
+        and find((f"mkfs.{kind}",))
+        and _known(Path("/proc/filesystems"), f"\t{kind}\n", str(kind))
+    ]
+    made = any(find(adapter.programs) for adapter in ADAPTERS if adapter.makes_virtual_drives)
+    return (*(["share"] if find(("sfdisk",)) else []), *(["vd"] if made else []), *stacks, *kinds)
+
+
+def _known(file: Path, word: str, module: str) -> bool:
+    """True if the kernel has it, or could load its module."""
+    try:
+        if word in file.read_text():
+            return True
+    except OSError:
+        pass
+    try:
+        return ask("modprobe", "--dry-run", "--quiet", module).exit_code == 0
+    except ToolError:
+        return False
+
+
+log = logging.getLogger(__name__)
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """Cached capabilities. Another engine version, boot, user or worker version invalidates them."""
+
+    key: str
+    found: Capabilities
+
+
+def known_capabilities(path: Path, *, refresh: bool = False) -> Capabilities:
+    """Read the file at `path` if it is valid, else try every engine. `refresh` ignores the file."""
+    key = _circumstances()
+    known = None if refresh else _read(path)
+    if known is not None and known.key == key:
+        return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
+    found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
+    try:
+        write_whole(path, msgspec.json.encode(_Known(key, found)))
+    except OSError as error:
+        log.warning("The engines will be tried again, because the result cannot be saved: %s", error)
+    return found
+
+
+def _settings_here() -> tuple[str, ...]:
+    """All settings of devices and controllers, and the host settings that this host has."""
+    registered = settings.REGISTRY.values()
+    return tuple(s.name for s in registered if s.scope is not SettingScope.HOST or s.discover(""))
+
+
+def _read(path: Path) -> _Known | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _circumstances() -> str:
+    installed = " ".join(engine.installation() for engine in engines.ENGINES.values())
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{installed} {boot} {os.geteuid()} {__version__}"
+
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
 POLL_S = 2.0

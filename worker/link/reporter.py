@@ -19,12 +19,11 @@ from collections.abc import Sequence
 
 from worker.contract.items import Accepted, Finished, Item, Outcome, Phase
 from worker.contract.reports import AttemptReply, ReportReply
-from worker.control import Control
 from worker.link.client import Client, Refused, Unreachable
-from worker.link.encoding import encode_item, encode_report
-from worker.link.session import NO_SESSION, Session
+from worker.link.session import NO_SESSION, Session, encode_item, encode_report
 from worker.link.spool import Spool, Spooled, SpoolFull
 from worker.log import Shipping
+from worker.process.run import Control
 
 log = logging.getLogger(__name__)
 

@@ -13,6 +13,13 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
+from worker.contract.base import CONTRACT_VERSION
+from worker.contract.items import Item
+from worker.contract.reports import WorkerLog
+from worker.link.spool import Spooled
+
 log = logging.getLogger(__name__)
 
 FILE = "session"  # in the state directory: one id in each line
@@ -84,3 +91,38 @@ def _write(file: Path, ids: Sequence[str]) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+# Encode reports as JSON, from batches that are JSON already.
+
+_encoder = msgspec.json.Encoder()
+_checker = msgspec.json.Decoder(Item)
+
+
+def encode_item(item: Item) -> bytes:
+    """Encode an item as JSON; raises msgspec.ValidationError if it exceeds the contract's limits."""
+    text = _encoder.encode(item)
+    _checker.decode(text)
+    return text
+
+
+def encode_report(
+    batches: Sequence[Spooled],
+    active: Sequence[str],
+    *,
+    spool_bytes: int = 0,
+    log: WorkerLog | None = None,
+    session: Session = NO_SESSION,
+    version: int = CONTRACT_VERSION,
+) -> bytes:
+    """Encode a Report around batches that are JSON already, in the server's contract version."""
+    body = {
+        "batches": [msgspec.Raw(batch.body) for batch in batches],
+        "active": list(active),
+        "spool_bytes": spool_bytes,
+        "log": log,
+        "session": session.id,
+        "earlier_sessions": session.earlier,
+        "version": version,
+    }
+    return _encoder.encode(body)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.reserve import is_full_disk
+from worker.kernel.files import is_full_disk
 
 KEEP_S = 30 * 86400
 RESERVE_BYTES = 32 * 1024 * 1024  # left free for final batches and for other programs

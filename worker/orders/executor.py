@@ -18,25 +18,43 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from worker import __version__, process
+from worker import __version__
 from worker.contract.base import ContractError, is_id
-from worker.contract.common_start import StartReply
 from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder
+from worker.contract.reports import StartReply
 from worker.contract.signing import unseal
-from worker.control import Control
 from worker.journal import OpenAttempt
 from worker.link.client import Refused, Unreachable
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
 from worker.link.spool import SpoolFull
 from worker.log import about
-from worker.orders import timeliness
-from worker.orders.context import HostContext, OrderContext
+from worker.orders.context import HostContext, OrderContext, code_of, error_text, finished
 from worker.orders.handlers import HANDLERS
-from worker.orders.outcomes import code_of, error_text, finished
 from worker.orders.restore import restore
+from worker.process.run import Control
+from worker.process.scope import kill_leftovers
 from worker.temporary import remove_recorded
+
+# Whether an order may start now, by the server's clock.
+
+AHEAD_S = 60.0  # an order may have been issued so much later than now, because the server's clock may be set
+
+
+def problem(order: AnyOrder, *, now: float, newest: float) -> tuple[str, str] | None:
+    """Code and message of an order that is too late, too early, or older than a started one; None if it may start.
+
+    `newest`: when the newest started order was issued. A value after `now` is of a clock that was set back since.
+    """
+    if now > order.expires_at:
+        return "order_expired", f"The order expired {now - order.expires_at:.0f} s before it could start."
+    if order.issued_at > now + AHEAD_S:
+        return "order_too_early", f"The order was issued {order.issued_at - now:.0f} s in the future."
+    if order.issued_at < newest <= now:
+        return "order_superseded", "The host has started an order that was issued later than this one."
+    return None
+
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +162,7 @@ class Executor:
 
     def recover(self) -> None:
         """Clean up after a worker that was killed. Call this before `take`."""
-        for name in process.kill_leftovers(self._context.state):
+        for name in kill_leftovers(self._context.state):
             log.warning("Killed processes that were left of %s.", name)
         restored = self._restore_all()
         for entry in self._context.journal.open_attempts():
@@ -273,11 +291,11 @@ class Executor:
     def _time_problem(self, order: AnyOrder) -> tuple[str, str] | None:
         """Code and message of an order that must not start now. Asks the server for its time in doubt."""
         newest = self._context.journal.newest_issued_at(before=order.attempt)
-        if timeliness.problem(order, now=self._registration.server_now(), newest=newest) is None:
+        if problem(order, now=self._registration.server_now(), newest=newest) is None:
             return None
         with suppress(Unreachable, Refused):
             self._registration.register()
-        return timeliness.problem(order, now=self._registration.server_now(), newest=newest)
+        return problem(order, now=self._registration.server_now(), newest=newest)
 
     def _await_space(self, control: Control) -> None:
         """Wait for space for reports and for the journal, because a disk may be full for a moment only."""

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import msgspec
 
-from worker import guard, layouts
+from worker import guard
+from worker.contract.base import MAX_LABEL, MAX_TEXT
 from worker.contract.items import Item, PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import LayoutRequest, TrialOrder
 from worker.contract.workload import Stream, TargetKind
 from worker.journal import Journal
-from worker.layouts import Built, LayoutFailed
+from worker.layouts import building
+from worker.layouts.building import Built
+from worker.layouts.steps import LayoutFailed
 from worker.policy import Policy, PolicyEntry
-from worker.recipes.layouts import array_problem, write
+from worker.recipes.layouts.problems import array_problem
+from worker.recipes.layouts.text import write
 from worker.settings import session
-from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
@@ -97,7 +100,7 @@ class LayoutStage:
         return found
 
     def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
-        return layouts.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
+        return building.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
 
     def _provide(
         self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy, found: Built | None, began: float
@@ -122,16 +125,16 @@ class LayoutStage:
 
     def _clear(self, kept: Collection[str], drives: Sequence[PolicyEntry]) -> None:
         """Take all other layouts of every run down; fails if one remains on `drives`. `kept`: keys of layouts."""
-        records = [each for each in layouts.of_runs(self._journal) if each.key not in kept]
+        records = [each for each in building.of_runs(self._journal) if each.key not in kept]
         for run in dict.fromkeys(record.run for record in records):
             self._emit_all(session.restore_run(run, self._journal))
-        self._emit_all(layouts.restore(records, state=self._state, journal=self._journal))
+        self._emit_all(building.restore(records, state=self._state, journal=self._journal))
         for record in self._journal.layouts():
-            if record.key not in kept and layouts.overlaps(record, drives):
+            if record.key not in kept and building.overlaps(record, drives):
                 raise LayoutFailed(
                     "layout_held",
                     f"`{record.line}` (run {record.run}) is still on these drives: "
-                    f"run “{layouts.removal_command(record)}” on the host to take it down or to see why it cannot be.",
+                    f"run “{building.removal_command(record)}” on the host to take it down or to see why it cannot be.",
                 )
 
     def _emit_all(self, items: Iterable[SettingRestored]) -> None:
@@ -140,7 +143,7 @@ class LayoutStage:
 
     def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy) -> Built:
         self._before_writing(guard.recheck_drives(drives, allowed, self._armed_serials))
-        return layouts.build(
+        return building.build(
             request.layout,
             drives,
             self._armed_serials,
@@ -155,12 +158,12 @@ class LayoutStage:
 
     def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
-        asked, found = write(request.layout), layouts.read_back(request.layout, built)
+        asked, found = write(request.layout), building.read_back(request.layout, built)
         device = ", ".join(built.members)[:MAX_LABEL]
         self._emit(
             SettingRecord(
                 at=time.time(),
-                name=layouts.NAME,
+                name=building.NAME,
                 device=device,
                 before="",
                 asked=asked,

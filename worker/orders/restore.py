@@ -4,13 +4,14 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from worker import layouts, temporary
+from worker import temporary
+from worker.contract.base import MAX_LABEL, MAX_TEXT
 from worker.contract.items import SettingRestored
 from worker.drives.purge.ata import remove_password
 from worker.journal import Journal
+from worker.layouts import building
 from worker.orders.context import HostContext
 from worker.settings import session
-from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 PASSWORD, NO_PASSWORD = "password", "no password"  # in reports, among names and values of settings
 
@@ -24,7 +25,7 @@ def restore(host: HostContext, run: str | None = None) -> list[SettingRestored]:
     journal.reserve.free_if_needed()
     removed = [] if run is not None else list(temporary.remove_recorded(journal))  # before the layouts with them
     settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
-    taken_down = layouts.restore(layouts.of_runs(journal, run), state=host.state, journal=journal)
+    taken_down = building.restore(building.of_runs(journal, run), state=host.state, journal=journal)
     passwords = remove_passwords(journal, host.state) if run is None else ()
     return [*settings, *removed, *taken_down, *passwords]
 

@@ -16,13 +16,13 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import msgspec
 
-from worker import engines, guard, inventory, layouts, policy, process, recipes
+from worker import engines, guard, inventory, policy
 from worker.contract.items import (
     CommonStart,
     Finished,
@@ -36,30 +36,112 @@ from worker.contract.items import (
     StreamResult,
 )
 from worker.contract.orders import TrialOrder
+from worker.contract.reports import StartReply
 from worker.contract.workload import Stream, TargetRef
-from worker.drives.purge import PurgeFailed
-from worker.drives.purge.target import purge_target
+from worker.drives.purge import purge_target
+from worker.drives.purge.base import PurgeFailed
 from worker.drives.records import TrialDrives
-from worker.drives.wear import Wear, drives_under
-from worker.drives.write_limit import WriteLimit
+from worker.drives.wear import Wear, WriteLimit, drives_under
+from worker.engines.base import StreamFailed
 from worker.engines.stopping import SharedStop
-from worker.inventory import sysfs
+from worker.guard.refusal import GuardRefused
 from worker.journal import JournalError
-from worker.layouts import Built
-from worker.open_target import OpenTarget
-from worker.orders.common_start import StartFailed, await_common_start
-from worker.orders.context import OrderContext
+from worker.kernel import sysfs
+from worker.kernel.targets import OpenTarget
+from worker.layouts import steps as steps_module
+from worker.layouts import taking_down
+from worker.layouts.building import Built
+from worker.link.client import Refused, Unreachable
+from worker.orders.context import OrderContext, code_of, error_text, failed, finished
 from worker.orders.layout_stage import LayoutStage, on_layout
-from worker.orders.outcomes import code_of, error_text, failed, finished
-from worker.orders.prefill import Prefill
-from worker.orders.steps import Steps, admissible
-from worker.orders.streams import by_target, strictest
-from worker.orders.unwritten import refuse_unwritten
-from worker.recipes.names import temporary_folder as folder_name
+from worker.orders.prefill import Prefill, Steps, admissible, by_target, refuse_unwritten, strictest
+from worker.process.scope import Scope, open_scope
+from worker.recipes.base import RecipeError
+from worker.recipes.base import temporary_folder as folder_name
+from worker.recipes.steps import render_prefill
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
-from worker.telemetry import KernelWatch, Telemetry, every_source, names_at, names_in
+from worker.telemetry.kernel_log import KernelWatch, names_at, names_in
+from worker.telemetry.sources import Telemetry, every_source
 from worker.temporary import temporary_folder
+
+# Wait for the common start of a trial on several hosts.
+#
+#     ready ──► ask the server until it knows the start ──► read its clock several times ──► the start by the own clock
+#                  └── start_timeout                                                            └── start_missed
+#
+# The reading with the shortest round trip counts, because its error is the smallest. Jumps of the host's clock do not
+# matter: all moments are of the monotonic clock.
+
+POLL_S = 0.25
+READINGS = 12
+READING_EVERY_S = 0.02
+LEAST_LEAD_S = 2.0  # in which the engine is launched and prepares its jobs
+
+
+class StartFailed(Exception):
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Start(msgspec.Struct, frozen=True):
+    moment: float  # of the monotonic clock, s
+    start_at: float  # by the server's clock
+    uncertainty_s: float
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    ahead_s: float  # the server's clock minus the monotonic clock
+    uncertainty_s: float
+    start_at: float | None
+
+
+def await_common_start(ask: Callable[[], StartReply], stopped: threading.Event, *, limit_s: float) -> Start | None:
+    """The start; None if `stopped` was set first. Raises StartFailed.
+
+    An unreachable server is asked again. A server that refuses has ended the attempt, and says so in the answer to the
+    next report, which sets `stopped`.
+    """
+    give_up_at = time.monotonic() + limit_s
+    first = _ask(ask)
+    while first is None or first.start_at is None:
+        if time.monotonic() > give_up_at:
+            words = f"The other hosts of the trial were not ready within {limit_s:.0f} s."
+            raise StartFailed("start_timeout", words)
+        if stopped.wait(POLL_S):
+            return None
+        first = _ask(ask)
+    return _start(first, ask, stopped)
+
+
+def _start(first: _Reading, ask: Callable[[], StartReply], stopped: threading.Event) -> Start | None:
+    assert first.start_at is not None
+    latest = first.start_at - first.ahead_s - LEAST_LEAD_S
+    readings = [first]
+    while len(readings) < READINGS and time.monotonic() < latest:
+        if stopped.wait(READING_EVERY_S):
+            return None
+        if reading := _ask(ask):
+            readings.append(reading)
+    best = min(readings, key=lambda reading: reading.uncertainty_s)
+    moment = first.start_at - best.ahead_s
+    if time.monotonic() > moment - LEAST_LEAD_S / 4:
+        raise StartFailed("start_missed", "The host learned of the common start too late: the server answered slowly.")
+    return Start(moment, first.start_at, best.uncertainty_s)
+
+
+def _ask(ask: Callable[[], StartReply]) -> _Reading | None:
+    sent_at = time.monotonic()
+    try:
+        reply = ask()
+    except (Unreachable, Refused):
+        return None
+    received_at = time.monotonic()
+    ahead_s = (reply.received_at + reply.sent_at - sent_at - received_at) / 2
+    round_trip_s = received_at - sent_at - (reply.sent_at - reply.received_at)
+    return _Reading(ahead_s, max(0.0, round_trip_s) / 2, reply.start_at)
+
 
 log = logging.getLogger(__name__)
 
@@ -126,9 +208,7 @@ class Trial:
         watched = () if self._built else self._streams
         steps = self._prepared(open_targets)
         states = {} if steps.written else self._watch.begin(watched, open_targets)
-        writes = steps.written or any(
-            stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams
-        )
+        writes = steps.written or any(stream.workload.writes or render_prefill(stream) for stream in self._streams)
         if writes:
             streams = (*self._streams, *steps.written)
             self._limit.begin(allowed, streams, open_targets, self._order.layouts, self._order.settings)
@@ -215,7 +295,7 @@ class Trial:
     def _with_array(self, stream: Stream, open_target: OpenTarget) -> OpenTarget:
         if not self._built or not stream.workload.needs_array:
             return open_target
-        array = layouts.array_of(
+        array = taking_down.array_of(
             self._built[stream.target.id].record, state=self._host.state, journal=self._host.journal
         )
         return msgspec.structs.replace(open_target, array=array)
@@ -349,13 +429,13 @@ class Trial:
         return words if len(self._streams) == 1 else f"Stream {stream.name or stream.number}: {words}"
 
     @contextmanager
-    def _scope(self, name: str, open_target: OpenTarget, *, alone: bool = True) -> Iterator[process.Scope]:
+    def _scope(self, name: str, open_target: OpenTarget, *, alone: bool = True) -> Iterator[Scope]:
         """Check again that the target is unused, also by programs if the scope is `alone`: no other one is open.
 
         If processes cannot be killed, the trial fails and the drives are quarantined.
         """
         open_target.recheck(programs=alone)
-        scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
+        scope = open_scope(self._host.state, f"{self._order.attempt}.{name}", drives=_drives(open_target))
         try:
             yield scope
             open_target.recheck(programs=False)
@@ -376,11 +456,11 @@ def _drives(open_target: OpenTarget) -> tuple[str, ...]:
 
 
 EXPECTED = (
-    recipes.RecipeError,
-    engines.StreamFailed,
-    guard.GuardRefused,
+    RecipeError,
+    StreamFailed,
+    GuardRefused,
     session.SettingFailed,
-    layouts.LayoutFailed,
+    steps_module.LayoutFailed,
     policy.PolicyError,
     JournalError,
     PurgeFailed,

@@ -1,30 +1,270 @@
 """A scope: one child program and everything that it starts. Closing the scope kills all remaining processes.
 
 A process that waits for a device cannot be killed. The record of its scope then stays on disk, also over a restart of
-the worker, and quarantines the drives (worker.guard.quarantine) until the processes are gone.
+the worker, and quarantines the drives (worker.guard) until the processes are gone.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import logging
 import os
 import re
+import select
+import socket
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import msgspec
 
-from worker.process import cgroups, supervisor
-from worker.process.child import Child, start
-from worker.reserve import FILE, Reserve
-from worker.whole_file import UNFINISHED, write_whole
+from worker.kernel.files import FILE, UNFINISHED, Reserve, write_whole
+from worker.process import supervisor
+
+# A program and its supervisor, from the worker's side: output, end, exit status.
+
+PIPE_BYTES = 1024 * 1024  # so that a slow reader never blocks the program's statistics
+READ_BYTES = 256 * 1024
+STDERR_KEPT_BYTES = 60 * 1024
+END_LIMIT_S = 10.0
+SUPERVISOR_DIED = -9
+
+
+class Child:
+    """Created by `start`. Only one thread may call `read`; any thread may call `hang_up`."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], control: socket.socket, stdout: int, stderr: IO[bytes]
+    ) -> None:
+        self._process = process
+        self._control = control
+        self._stdout = stdout
+        self._stderr = stderr
+        self._exit_code: int | None = None
+
+    def read(self, timeout_s: float) -> bytes | None:
+        """The next output; b"" at its end, None after the time limit."""
+        readable, _, _ = select.select([self._stdout], [], [], timeout_s)
+        return os.read(self._stdout, READ_BYTES) if readable else None
+
+    def wait(self, timeout_s: float = END_LIMIT_S) -> int | None:
+        """The exit status, 128 + N after signal N, or SUPERVISOR_DIED; None after the time limit."""
+        if self._exit_code is None:
+            readable, _, _ = select.select([self._control], [], [], timeout_s)
+            if not readable:
+                return None
+            text = self._control.recv(64)
+            self._exit_code = int(text) if text else SUPERVISOR_DIED
+        return self._exit_code
+
+    def stderr(self) -> str:
+        """The last `STDERR_KEPT_BYTES` of the program's standard error."""
+        start = max(0, self.stderr_bytes - STDERR_KEPT_BYTES)
+        return os.pread(self._stderr.fileno(), STDERR_KEPT_BYTES, start).decode(errors="replace")
+
+    @property
+    def stderr_bytes(self) -> int:
+        return os.fstat(self._stderr.fileno()).st_size
+
+    @property
+    def supervisor_pid(self) -> int:
+        return self._process.pid
+
+    def terminate(self) -> None:
+        """Tell the supervisor to send SIGTERM to the program and its descendants."""
+        with contextlib.suppress(OSError):
+            self._control.send(supervisor.TERMINATE)
+
+    def interrupt(self) -> None:
+        """Tell the supervisor to send SIGINT to the program, but not to its descendants."""
+        with contextlib.suppress(OSError):
+            self._control.send(supervisor.INTERRUPT)
+
+    def hang_up(self) -> None:
+        """Tell the supervisor to kill everything."""
+        with contextlib.suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Wait for the supervisor and close everything."""
+        try:
+            self._process.wait(END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(END_LIMIT_S)
+        with contextlib.suppress(OSError):
+            os.close(self._stdout)
+            self._stdout = -1
+        self._control.close()
+        self._stderr.close()
+
+
+def start(
+    prologue: tuple[str, str, str],
+    argv: tuple[str, ...],
+    *,
+    cwd_fd: int | None,
+    stdin_text: str,
+    pass_fds: tuple[int, ...],
+    merge_stderr: bool = False,
+) -> Child:
+    """Start a supervisor with the program under it. `prologue` is marker, cgroup.procs and cgroup.kill, or "-".
+
+    `merge_stderr`: standard error goes to standard output, in the order of writing.
+    """
+    ours, theirs = socket.socketpair()
+    reader, writer = os.pipe2(os.O_CLOEXEC)
+    with contextlib.suppress(OSError):
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115 (the child owns it)
+    cwd = "-" if cwd_fd is None else str(cwd_fd)
+    fds = {theirs.fileno(), *pass_fds} | ({cwd_fd} if cwd_fd is not None else set())
+    with theirs, _memory_file(stdin_text) as stdin:
+        try:
+            process = subprocess.Popen(
+                (*INTERPRETER, str(theirs.fileno()), cwd, *prologue, "--", *argv),
+                stdin=stdin,
+                stdout=writer,
+                stderr=subprocess.STDOUT if merge_stderr else stderr,
+                pass_fds=tuple(fds),
+                start_new_session=True,
+            )
+        finally:
+            os.close(writer)
+    return Child(process, ours, reader, stderr)
+
+
+INTERPRETER = (sys.executable, "-I", "-S", "-E", str(Path(supervisor.__file__)))
+
+
+def _memory_file(text: str) -> IO[bytes]:
+    file = os.fdopen(os.memfd_create("stdin"), "r+b")
+    file.write(text.encode())
+    file.seek(0)
+    return file
+
+
+# Cgroups for child programs, below the worker's own cgroup, so that its limits apply to them.
+#
+# The worker uses v2 (also as the "unified" mount next to v1) if it can create a child cgroup and kill it with
+# `cgroup.kill` (kernel 5.14); else the v1 freezer: freeze all members, kill them, thaw.
+
+KILL_LIMIT_S = 5.0
+PREFIX = "sweetspot."
+
+
+class Cgroup(msgspec.Struct, frozen=True):
+    """One cgroup directory created by the worker."""
+
+    path: Path
+    kind: str  # cgroup2 | cgroup1
+
+    @property
+    def procs(self) -> Path:
+        return self.path / "cgroup.procs"
+
+    @property
+    def kill_file(self) -> Path | None:
+        return self.path / "cgroup.kill" if self.kind == "cgroup2" else None
+
+    def kill(self) -> bool:
+        """Kill all processes; True if none was left within the time limit."""
+        give_up_at = time.monotonic() + KILL_LIMIT_S
+        while self.members():
+            self._kill_once()
+            if time.monotonic() > give_up_at:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def remove(self) -> None:
+        """Remove the directory. The kernel refuses briefly while the last process exits, so this is repeated."""
+        give_up_at = time.monotonic() + KILL_LIMIT_S
+        while self.path.is_dir():
+            with contextlib.suppress(OSError):
+                self.path.rmdir()
+                return
+            if time.monotonic() > give_up_at:
+                return
+            time.sleep(0.001)
+
+    def members(self) -> list[int]:
+        return supervisor.members(str(self.procs))
+
+    def _kill_once(self) -> None:
+        with contextlib.suppress(OSError):
+            if self.kill_file:
+                self.kill_file.write_text("1")
+                return
+            self._freeze("FROZEN")
+            for pid in self.members():
+                supervisor.kill(pid)
+            self._freeze("THAWED")
+
+    def _freeze(self, state: str) -> None:
+        (self.path / "freezer.state").write_text(state)
+
+
+def create(name: str) -> Cgroup | None:
+    """Create a cgroup below the worker's own; None if that is impossible."""
+    for kind, parent in own_cgroups():
+        path = parent / f"{PREFIX}{name}"
+        try:
+            path.mkdir()
+        except OSError:
+            continue
+        cgroup = Cgroup(path, kind)
+        if _usable(parent, cgroup):
+            return cgroup
+        cgroup.remove()
+    return None
+
+
+def _usable(parent: Path, cgroup: Cgroup) -> bool:
+    """Moving a process also requires write permission on cgroup.procs of the common ancestor."""
+    needed = [parent / "cgroup.procs", cgroup.procs]
+    needed.append(cgroup.kill_file or cgroup.path / "freezer.state")
+    return all(os.access(file, os.W_OK) for file in needed)
+
+
+def own_cgroups() -> list[tuple[str, Path]]:
+    """Directories of this process's cgroups: v2 first, then the v1 freezer."""
+    mounts = _mounts()
+    found = {}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        kind = "cgroup2" if number == "0" and not controllers else "cgroup1" if controllers == "freezer" else ""
+        if kind in mounts:
+            root, point = mounts[kind]
+            inside = path.removeprefix(root) if root != "/" else path
+            found[kind] = point / inside.lstrip("/")
+    return [(kind, found[kind]) for kind in ("cgroup2", "cgroup1") if kind in found and found[kind].is_dir()]
+
+
+def _mounts() -> dict[str, tuple[str, Path]]:
+    """kind -> (mounted part of the hierarchy, mount point); see proc_pid_mountinfo(5)."""
+    found: dict[str, tuple[str, Path]] = {}
+    # Not read_text and splitlines: a mount point may contain any bytes except those that the kernel escapes.
+    for line in Path("/proc/self/mountinfo").read_bytes().decode(errors="surrogateescape").split("\n"):
+        fields, separator, rest = line.partition(" - ")
+        if not separator:
+            continue
+        root, point = fields.split(" ")[3:5]
+        filesystem, _, options = rest.split(" ", 2)
+        if filesystem == "cgroup2":
+            found.setdefault("cgroup2", (root, Path(point)))
+        if filesystem == "cgroup" and "freezer" in options.split(","):
+            found.setdefault("cgroup1", (root, Path(point)))
+    return found
+
 
 log = logging.getLogger(__name__)
 
 RECORDS = "scopes"
-KILL_LIMIT_S = 5.0
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -143,7 +383,7 @@ def open_scope(state_dir: Path | None, name: str, *, drives: tuple[str, ...] = (
     """
     if not re.fullmatch(r"[0-9A-Za-z_.-]{1,120}", name):
         raise ValueError(f"{name!r} is not a valid scope name.")
-    cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
+    cgroup = create(f"{_digest(state_dir)}.{name}")
     kind = (str(cgroup.path), cgroup.kind) if cgroup else ("", "")
     record = _Record(f"{_marker_of(state_dir)}/{name}", *kind, drives=drives)
     return Scope(name, _save_record(state_dir, name, record) if state_dir else None, record)
@@ -221,15 +461,15 @@ def _recorded(state_dir: Path) -> tuple[Scope, ...]:
 
 def isolation() -> str:
     """The isolation of child processes on this host: cgroup2 | cgroup1 | process tree."""
-    cgroup = cgroups.create(f"try.{os.getpid()}.{time.monotonic_ns()}")
+    cgroup = create(f"try.{os.getpid()}.{time.monotonic_ns()}")
     if cgroup is None:
         return "process tree"
     cgroup.remove()
     return cgroup.kind
 
 
-def _cgroup_of(record: _Record) -> cgroups.Cgroup | None:
-    return cgroups.Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
+def _cgroup_of(record: _Record) -> Cgroup | None:
+    return Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
 
 
 def _marker_of(state_dir: Path | None) -> str:

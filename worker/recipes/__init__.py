@@ -20,30 +20,6 @@ from worker.contract.workload import (
 )
 from worker.recipes import array_action, file_copy, fio, idle, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
-from worker.recipes.fio.names import path_problem
-from worker.recipes.prefill import render_prefill
-from worker.recipes.steps import prepared, step_problems, step_stream, step_words, step_workload, used_range, writes
-
-__all__ = [
-    "DEFAULT_ENGINE",
-    "ENGINES",
-    "Recipe",
-    "RecipeError",
-    "installation_words",
-    "missing_features",
-    "opening",
-    "path_problem",
-    "prepared",
-    "render",
-    "render_prefill",
-    "step_problems",
-    "step_stream",
-    "step_words",
-    "step_workload",
-    "used_range",
-    "workload_problems",
-    "writes",
-]
 
 # The registry of engines.
 ENGINES: Mapping[type[Workload], EngineRecipe] = {

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import msgspec
 
 from worker.contract.items import Metric
-from worker.contract.workload import Stream, TargetKind
+from worker.contract.workload import KIB, MIB, Stream, TargetKind
 
 
 class RecipeError(ValueError):
@@ -56,3 +56,88 @@ class EngineRecipe(Protocol):
     def render(self, stream: Stream) -> Recipe:
         """The measured job."""
         ...
+
+
+# File names in targets.
+
+
+def scratch_names(stream: Stream) -> tuple[str, ...]:
+    """The stream's files in a directory target. The size is part of the name: trials of one size share files. So is
+    the name of the stream: streams of one trial do not share files."""
+    own = f"{stream.name}." if stream.name else ""
+    work = stream.workload
+    return tuple(f"sweetspot.{own}{work.size_bytes}.{number}" for number in range(work.files))
+
+
+def temporary_folder(stream: Stream) -> str:
+    """The folder of a stream in its directory, removed with everything in it after the trial."""
+    return f"temporary.{stream.number}"
+
+
+def target_names(stream: Stream) -> tuple[str, ...]:
+    """The paths that the engine opens: a device's path, a file's base name, or the scratch files."""
+    if stream.target.kind is TargetKind.BLOCK:
+        return (stream.target.path,)
+    if stream.target.kind is TargetKind.FILE:
+        return (stream.target.path.rpartition("/")[2],)
+    return scratch_names(stream)
+
+
+# Sizes as people read them.
+
+_UNITS = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
+
+
+def size_words(size_bytes: int) -> str:
+    """`192 KiB`: never rounded, in the largest binary unit that gives a whole number. Plans accept it as a level."""
+    for unit_bytes, name in _UNITS:
+        if size_bytes and size_bytes % unit_bytes == 0:
+            return f"{size_bytes // unit_bytes} {name}"
+    return f"{size_bytes} B"
+
+
+# File names and sizes in the syntax of fio job files.
+#
+# Tested behaviour of fio 3.33 for values in a job file: `;` and `#` start a comment, `${NAME}` is replaced from the
+# environment, `$ncpus`, `$jobname` and others are replaced and the value is then passed to a shell with `bc`, `:`
+# separates file names unless written `\:`, and `-` means standard input. Characters that cannot be written safely are
+# therefore refused.
+
+FORBIDDEN = {
+    "$": "fio replaces the text after it",
+    ";": "fio treats the rest as a comment",
+    "#": "fio treats the rest as a comment",
+    "\\": "fio treats it as an escape character",
+    "`": "fio may pass it to a shell",
+}
+UNITS = ((1024 * MIB, "g"), (MIB, "m"), (KIB, "k"))
+
+
+def path_problem(path: str) -> str:
+    """Why this path cannot be used in a job file; "" if it can."""
+    for character in path:
+        if not character.isprintable():
+            return f"the path {path!r} contains the unprintable character {character!r}: rename it"
+        if character in FORBIDDEN:
+            return f"the path {path!r} contains {character!r} ({FORBIDDEN[character]}): rename it or use a link"
+    if path != path.strip():
+        return f"the path {path!r} starts or ends with a space, which fio drops: rename it"
+    if path.rpartition("/")[2] in ("", "-", ".", ".."):
+        return f"the path {path!r} has no file name at its end"
+    return ""
+
+
+def escaped_path(path: str) -> str:
+    """The escaped path for `filename=`. Raises RecipeError."""
+    problem = path_problem(path)
+    if problem:
+        raise RecipeError(f"fio cannot use this target: {problem}.")
+    return path.replace(":", "\\:")
+
+
+def size_text(size_bytes: int) -> str:
+    """`4k`, `1m`, `16g`: binary units, fio's default (kb_base=1024); bytes if no unit divides the size."""
+    for unit_bytes, letter in UNITS:
+        if size_bytes % unit_bytes == 0 and size_bytes:
+            return f"{size_bytes // unit_bytes}{letter}"
+    return str(size_bytes)

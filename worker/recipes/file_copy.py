@@ -6,8 +6,7 @@ import msgspec
 
 from worker.contract.items import Metric, Unit
 from worker.contract.workload import CopyWorkload, Stream, TargetKind
-from worker.recipes.base import Recipe
-from worker.recipes.names import scratch_names
+from worker.recipes.base import Recipe, scratch_names
 
 LABEL = "File copy"
 METRICS = (

@@ -7,8 +7,7 @@ import msgspec
 from worker.contract.items import Metric, Unit
 from worker.contract.pgbench import PgbenchWorkload, Script
 from worker.contract.workload import KIB, MIB, Stream, TargetKind
-from worker.recipes.base import Recipe
-from worker.recipes.names import temporary_folder
+from worker.recipes.base import Recipe, temporary_folder
 
 LABEL = "pgbench"
 METRICS = (

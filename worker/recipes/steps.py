@@ -1,17 +1,60 @@
 """Preparation steps as text and as workloads. Steps write with fio, whatever the engine of the measurement."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from worker.contract.fio_options import FioOptions
-from worker.contract.steps import PauseStep, Step, WriteStep
-from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, Workload
-from worker.recipes.fio.text import DATA_OPTIONS
-from worker.recipes.names import target_names
-from worker.recipes.prefill import DEPTH, ioengine_of
-from worker.recipes.sizes import size_words
+from worker.contract.workload import (
+    MIB,
+    FioWorkload,
+    IoEngine,
+    Pattern,
+    PauseStep,
+    Step,
+    Stream,
+    TargetKind,
+    Workload,
+    WriteStep,
+)
+from worker.recipes.base import Recipe, size_text, size_words, target_names
+from worker.recipes.fio.job import COMMAND, DATA_OPTIONS, content, file_names, filename, flag, job_text
+
+# The job that prefills the files of a directory target. Prefill uses fio for every engine.
+
+DEPTH = 16
+
+
+def render_prefill(stream: Stream) -> Recipe | None:
+    """The job that writes every file of a directory target once, completely; None if no prefill is needed.
+
+    Devices and single files are never prefilled, because a stream that only reads must not overwrite them.
+    """
+    work = stream.workload
+    if stream.target.kind is not TargetKind.DIRECTORY or not work.prefill:
+        return None
+    size_bytes = work.size_bytes or 0
+    ioengine = ioengine_of(work)
+    options = [
+        *filename(stream),
+        ("size", size_text(size_bytes * work.files)),
+        ("rw", "write"),
+        ("bs", size_text(math.gcd(size_bytes, MIB))),  # divides the size, so that the whole file is written
+        ("ioengine", ioengine.value),
+        ("iodepth", str(DEPTH if ioengine.asynchronous else 1)),
+        ("direct", flag(work.direct)),
+        ("end_fsync", "1"),
+        *content(work),
+        ("group_reporting", "1"),
+    ]
+    return Recipe(job_text("prefill", options), COMMAND, file_names(stream))
+
+
+def ioengine_of(work: Workload) -> IoEngine:
+    return work.ioengine if isinstance(work, FioWorkload) and work.ioengine.asynchronous else IoEngine.PSYNC
+
 
 OTHER_OFFSETS = 1000  # added to the seed for each step, because equal seeds draw equal offsets
 

@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from worker.policy import SettingNames
-from worker.settings.base import Setting, SettingScope
+from worker.settings.base import Setting
 from worker.settings.controller_policies import CONTROLLER_POLICIES
-from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR
-from worker.settings.cpu_idle import DEEPEST_IDLE_STATE
+from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR, DEEPEST_IDLE_STATE
 from worker.settings.drive_cache import DRIVE_WRITE_CACHE
 from worker.settings.interrupts import IRQ_AFFINITY
 from worker.settings.irqbalance import IRQBALANCE
@@ -29,8 +28,6 @@ from worker.settings.scheduler import SCHEDULER
 from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
 from worker.settings.vm import TRANSPARENT_HUGEPAGE, VM_SETTINGS
 from worker.settings.writeback_throttling import WRITEBACK_THROTTLING
-
-__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "Setting", "SettingScope"]
 
 _DEVICE: tuple[Setting, ...] = (
     SCHEDULER,

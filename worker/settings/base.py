@@ -8,10 +8,15 @@ write one state of the kernel, such as read-ahead in KiB and in sectors; a trial
 only one of them.
 """
 
+import os
+import re
 from abc import ABC, abstractmethod
 from enum import StrEnum
+from pathlib import Path
 
 from worker.contract.items import SettingRecord
+from worker.kernel import sysfs
+from worker.kernel.targets import OpenTarget
 
 
 class SettingScope(StrEnum):
@@ -139,3 +144,196 @@ class Setting(ABC):
 
 def named(subject: str) -> str:
     return subject or "this host"
+
+
+# Read and write files of the kernel; errors carry the kernel's reason.
+
+
+def read_file(path: Path, what: str) -> str:
+    """The file's text without surrounding whitespace. `what` names the setting in the error. Raises SettingError."""
+    try:
+        return path.read_text().strip()
+    except OSError as error:
+        raise _refusal(f"{what} cannot be read", error) from error
+
+
+def write_file(path: Path, value: str, what: str) -> None:
+    """Write the value in one system call, so that the kernel accepts or rejects it as a whole. Raises SettingError."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            os.write(fd, value.encode())
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise _refusal(f"{what} was not set to {value!r}", error) from error
+
+
+def _refusal(what: str, error: OSError) -> SettingError:
+    hint = " The worker does not run as root." if isinstance(error, PermissionError) and os.geteuid() else ""
+    return refused(f"{what}: {error.strerror}.{hint}")
+
+
+# Settings that consist of one file of the kernel: a whole number, or one of a few words.
+
+
+class KernelFile(Setting):
+    """A file that holds one value. The value does not survive a reboot unless the class says so."""
+
+    _form = re.compile(r"[0-9]{1,18}")
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        *,
+        choices: tuple[str, ...] = (),
+        rank: int = 2,
+        disturbs: tuple[str, ...] = (),
+        by_name_only: bool = False,
+    ) -> None:
+        self.name = name
+        self.rank = rank
+        self.disturbs = disturbs
+        self.by_name_only = by_name_only
+        self._description = description
+        self._choices = choices
+
+    @abstractmethod
+    def path(self, subject: str) -> Path:
+        """The file; raises SettingError if the subject cannot have one."""
+
+    def describe(self) -> str:
+        return self._description
+
+    def read(self, subject: str) -> str:
+        return read_file(self.path(subject), self._what(subject))
+
+    def choices(self, subject: str) -> tuple[str, ...]:
+        return self._choices if self.discover(subject) else ()
+
+    def apply(self, subject: str, value: str) -> None:
+        self._refuse_malformed(value)
+        self._write(subject, value)
+
+    def verify(self, subject: str, asked: str, observed: str) -> bool:
+        if asked.isdecimal() and observed.isdecimal():
+            return int(asked) == int(observed)
+        return bool(self._worded) and asked == observed
+
+    def restore(self, subject: str, state: str) -> None:
+        self._write(subject, state)
+
+    @property
+    def _worded(self) -> tuple[str, ...]:
+        """The possible values if they are words, else ()."""
+        return () if all(choice.isdecimal() for choice in self._choices) else self._choices
+
+    def _refuse_malformed(self, value: str) -> None:
+        if self._worded and value not in self._worded:
+            raise refused(f"{self.name} cannot be {value!r}; possible values: {', '.join(self._worded)}.")
+        if not self._worded and not self._form.fullmatch(value):
+            raise refused(f"{self.name} cannot be {value!r}: use a whole number.")
+
+    def _write(self, subject: str, value: str) -> None:
+        write_file(self.path(subject), value, self._what(subject))
+
+    def _what(self, subject: str) -> str:
+        return f"{self.name} of {named(subject)}"
+
+
+# Settings that consist of one file under /sys/block/<device>, most of them in its queue directory.
+
+
+class QueueFile(KernelFile):
+    """`file`: the file's name, if it differs from the setting's."""
+
+    scope = SettingScope.DEVICE
+
+    def __init__(  # a file's name and place beside what every kernel file has
+        self,
+        name: str,
+        description: str,
+        *,
+        file: str = "",
+        choices: tuple[str, ...] = (),
+        rank: int = 2,
+        disturbs: tuple[str, ...] = (),
+        by_name_only: bool = False,
+        stacked: bool = False,
+        sys: Path = sysfs.SYS,
+    ) -> None:
+        super().__init__(name, description, choices=choices, rank=rank, disturbs=disturbs, by_name_only=by_name_only)
+        self.stacked = stacked
+        self._file = file or f"queue/{name}"
+        self._sys = sys
+
+    def path(self, subject: str) -> Path:
+        return sysfs.node(subject, self._sys) / self._file
+
+
+# Subjects of settings: find the subject of a block device, and check that it is still the same.
+
+HOST = ""  # the subject of settings of the whole kernel
+HOST_ID = "host"
+# Settings of the host are written first and restored last: irqbalance must be off while interrupts are moved.
+_ORDER = {SettingScope.HOST: 0, SettingScope.CONTROLLER: 1, SettingScope.DEVICE: 2}
+
+
+def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
+    """The subject of a setting for this block device. Raises SettingError."""
+    if setting.scope is SettingScope.HOST:
+        return HOST
+    if not device:
+        raise refused(f"{setting.name}: the target is not on a single block device.")
+    if setting.scope is SettingScope.DEVICE:
+        return device
+    address = sysfs.controller(device, sys)
+    if not address:
+        raise no_controller(f"{setting.name}: {device} is not behind a PCI controller.")
+    return address
+
+
+def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS) -> tuple[str, ...]:
+    """Every subject of a requested setting: under a layout, most settings apply to each of its drives.
+
+    Raises SettingError.
+    """
+    whole_layout = setting.scope is SettingScope.HOST or (setting.stacked and open_target.device)
+    devices = (open_target.device,) if whole_layout or not open_target.members else open_target.members
+    return tuple(dict.fromkeys(subject_of(setting, device, sys) for device in devices))
+
+
+def identity(subject: str, sys: Path = sysfs.SYS) -> str:
+    """A stable identity, because another device may get the name later; "" if the subject does not exist."""
+    if subject == HOST:
+        return HOST_ID
+    if is_controller(subject):
+        at = sys / "bus/pci/devices" / subject
+        return f"pci-{subject}-{sysfs.text(at / 'vendor')}-{sysfs.text(at / 'device')}" if at.exists() else ""
+    return sysfs.stable_id(subject, sys) if sysfs.exists(subject, sys) else ""
+
+
+def find(stable_id: str, subject: str, sys: Path = sysfs.SYS) -> str | None:
+    """The subject's current name, which a restart may change. None if the subject is absent."""
+    if identity(subject, sys) == stable_id:
+        return subject
+    if is_controller(subject) or subject == HOST:
+        return None
+    return next((name for name in sysfs.names(sys) if sysfs.stable_id(name, sys) == stable_id), None)
+
+
+def is_controller(subject: str) -> bool:
+    return bool(sysfs.PCI_ADDRESS.match(subject))
+
+
+def in_order(subject: str) -> tuple[int, str]:
+    """The sort key for applying; restoring uses the reverse order."""
+    scope = (
+        SettingScope.HOST
+        if subject == HOST
+        else SettingScope.CONTROLLER
+        if is_controller(subject)
+        else SettingScope.DEVICE
+    )
+    return _ORDER[scope], subject

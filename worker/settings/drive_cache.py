@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-from worker.inventory import sysfs
-from worker.settings.base import refused
-from worker.settings.queue_file import QueueFile
+from worker.kernel import sysfs
+from worker.settings.base import QueueFile, refused
 
 
 class DriveWriteCache(QueueFile):

@@ -14,11 +14,10 @@ within seconds, so the setting is refused while irqbalance runs.
 import re
 from pathlib import Path
 
-from worker.inventory import pci
-from worker.inventory.sysfs import SYS, text
-from worker.settings import cpus
-from worker.settings.base import Setting, SettingError, SettingScope, refused
-from worker.settings.files import read_file, write_file
+from worker.kernel import pci
+from worker.kernel.sysfs import SYS, text
+from worker.settings import cpu_files
+from worker.settings.base import Setting, SettingError, SettingScope, read_file, refused, write_file
 from worker.settings.irqbalance import IRQBALANCE
 
 PROC = Path("/proc")
@@ -59,8 +58,8 @@ class IrqAffinity(Setting):
     def verify(self, subject: str, asked: str, observed: str) -> bool:
         wanted = self._wanted(subject, asked)
         found = dict(pair.split(":", 1) for pair in observed.split())
-        return {n: cpus.parse_list(found.get(str(n), "")) for n in wanted} == {
-            n: cpus.parse_list(listed) for n, listed in wanted.items()
+        return {n: cpu_files.parse_list(found.get(str(n), "")) for n in wanted} == {
+            n: cpu_files.parse_list(listed) for n, listed in wanted.items()
         }
 
     def restore(self, subject: str, state: str) -> None:
@@ -85,11 +84,11 @@ class IrqAffinity(Setting):
             raise refused(f"{self.name} cannot be {value!r}: these processors are not online on this host.")
         numbers = self.numbers(subject)
         if value == "all":
-            return dict.fromkeys(numbers, cpus.write_list(chosen))
+            return dict.fromkeys(numbers, cpu_files.write_list(chosen))
         return {number: str(chosen[place % len(chosen)]) for place, number in enumerate(numbers)}
 
     def _chosen(self, subject: str, value: str) -> tuple[int, ...]:
-        online = cpus.online(self._sys)
+        online = cpu_files.online(self._sys)
         if value.startswith("cpu"):
             return tuple(cpu for cpu in online if cpu == int(value[3:]))
         if value in ("spread", "all"):
@@ -98,13 +97,13 @@ class IrqAffinity(Setting):
         if value == "local":
             node = text(self._sys / "bus/pci/devices" / subject / "numa_node")
             node = "0" if node == "-1" else node  # a host with a single node reports no node
-        return tuple(cpu for cpu in cpus.of_node(node, self._sys) if cpu in online)
+        return tuple(cpu for cpu in cpu_files.of_node(node, self._sys) if cpu in online)
 
     def _refuse_managed(self, subject: str) -> None:
         """Refuse interrupts that the kernel manages: even writing the current value fails with EIO."""
         managed = [number for number in self.numbers(subject) if self._is_managed(number)]
         if managed:
-            listed = cpus.write_list(tuple(managed))
+            listed = cpu_files.write_list(tuple(managed))
             raise refused(
                 f"{self.name} of {subject} cannot be changed: the kernel manages interrupts {listed} and "
                 "spreads them over the processors, one queue each (EIO)."

@@ -6,7 +6,7 @@ Stopping the service does not disable it, so it starts again when the host resta
 import time
 from pathlib import Path
 
-from worker.process import ToolError, ToolOutput, ask
+from worker.process.run import ToolError, ToolOutput, ask
 from worker.settings.base import Setting, SettingError, SettingScope, refused
 
 _UNIT = "irqbalance.service"

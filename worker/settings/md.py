@@ -1,6 +1,6 @@
 """Settings of md arrays (kernel: Documentation/admin-guide/md.rst)."""
 
-from worker.settings.queue_file import QueueFile
+from worker.settings.base import QueueFile
 
 _SYSTEM = "system"
 

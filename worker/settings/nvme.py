@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.inventory.sysfs import SYS
+from worker.kernel.sysfs import SYS
 from worker.settings.base import Setting, SettingScope, refused
 
 _ADMIN_COMMAND = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD

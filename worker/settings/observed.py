@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
-from worker.inventory.facts import QUEUE_FACTS
+from worker.contract.base import MAX_TEXT
+from worker.inventory import QUEUE_FACTS
 from worker.settings import REGISTRY
-from worker.settings.base import Setting, SettingError, SettingScope
+from worker.settings.base import HOST, Setting, SettingError, SettingScope, subject_of
 from worker.settings.controller_policies import DRIVES
-from worker.settings.subjects import HOST, subject_of
-from worker.text_limits import MAX_TEXT
 
 _TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
 

@@ -1,6 +1,6 @@
 """The plain files of the block queue (kernel: Documentation/ABI/stable/sysfs-block)."""
 
-from worker.settings.queue_file import QueueFile
+from worker.settings.base import QueueFile
 
 _ON_OFF = ("0", "1")
 # The kernel recalculates the read-ahead whenever a limit or feature of the queue is written

@@ -1,7 +1,6 @@
 """Read-ahead, in KiB as sysfs counts it and in sectors of 512 bytes as `blockdev --setra` counts: one state."""
 
-from worker.settings.base import refused
-from worker.settings.queue_file import QueueFile
+from worker.settings.base import QueueFile, refused
 
 READ_AHEAD = QueueFile("read_ahead_kb", "read-ahead of buffered reads, KiB", stacked=True)
 SECTORS_PER_KIB = 2

@@ -9,14 +9,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from worker.contract.base import MAX_TEXT
 from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
-from worker.process import stuck_scopes
+from worker.process.scope import stuck_scopes
 from worker.settings import BY_KEY
-from worker.settings.base import SettingError
-from worker.settings.subjects import find, in_order
+from worker.settings.base import SettingError, find, in_order
 from worker.settings.writer import SettingWriter, is_own_value, needs_restoring, rank
-from worker.text_limits import MAX_TEXT
 
 AGAIN = "the worker tries again at its next start, while it is idle and at the end of the next run"
 ABSENT = f"the device is absent, or another device has its name; {AGAIN}"

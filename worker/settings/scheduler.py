@@ -5,9 +5,7 @@ all tunables: `mq-deadline fifo_batch=16 read_expire=100`.
 """
 
 from worker.inventory.devices import parse_choice
-from worker.settings.base import SettingError, refused
-from worker.settings.files import read_file, write_file
-from worker.settings.queue_file import QueueFile
+from worker.settings.base import QueueFile, SettingError, read_file, refused, write_file
 
 # Modules on many systems, including Debian.
 _HINTS = {

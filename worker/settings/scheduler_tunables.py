@@ -6,9 +6,8 @@ after the scheduler was selected, and disappear when another scheduler is select
 
 from pathlib import Path
 
-from worker.inventory import sysfs
-from worker.settings.base import SettingError, refused
-from worker.settings.queue_file import QueueFile
+from worker.kernel import sysfs
+from worker.settings.base import QueueFile, SettingError, refused
 from worker.settings.scheduler import SCHEDULER
 
 _RANK, _AFTER_OTHERS = 3, 4

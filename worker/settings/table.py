@@ -1,7 +1,7 @@
 """Generate the page that documents all settings: `python -m worker.settings.table > docs/reference/settings.md`."""
 
-from worker.settings import REGISTRY, SettingScope
-from worker.settings.base import Setting
+from worker.settings import REGISTRY
+from worker.settings.base import Setting, SettingScope
 
 _SCOPES = {SettingScope.DEVICE: "device", SettingScope.CONTROLLER: "controller", SettingScope.HOST: "host"}
 _LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"

@@ -7,9 +7,7 @@ one sets the other to 0, so both are captured together, and a trial can request 
 from pathlib import Path
 
 from worker.inventory.devices import parse_choice
-from worker.settings.base import SettingScope, refused
-from worker.settings.files import read_file, write_file
-from worker.settings.kernel_file import KernelFile
+from worker.settings.base import KernelFile, SettingScope, read_file, refused, write_file
 
 PROC_VM = Path("/proc/sys/vm")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")

@@ -3,8 +3,7 @@
 import contextlib
 import re
 
-from worker.settings.base import SettingError
-from worker.settings.queue_file import QueueFile
+from worker.settings.base import QueueFile, SettingError
 
 
 class WritebackThrottling(QueueFile):

@@ -14,8 +14,7 @@ import msgspec
 
 from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
-from worker.settings.base import Setting, SettingError
-from worker.settings.subjects import identity
+from worker.settings.base import Setting, SettingError, identity
 
 
 class SettingWriter:

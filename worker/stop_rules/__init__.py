@@ -5,13 +5,87 @@ None. It is checked at the seconds of `looks`, and `first_window` replays that o
 """
 
 from collections.abc import Iterator
+from math import sqrt
+from statistics import fmean
+from typing import NamedTuple
 
-from worker.contract.steadiness import Series
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule, least_s
-from worker.stop_rules import confidence, settled, snia
-from worker.stop_rules.window import Window
+from worker.contract.steadiness import (
+    NEAR_ZERO,
+    STALL_S,
+    Series,
+    Verdict,
+    autocorrelation,
+    independent_seconds,
+    is_significant,
+    line,
+    over_rounds,
+    steadiness_of_rates,
+    student_t,
+    usual_rate,
+)
+from worker.contract.workload import SNIA_ROUNDS as ROUNDS
+from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule, least_s
 
-__all__ = ["Window", "find_window", "first_look", "first_window", "looks", "next_look"]
+
+class Window(NamedTuple):
+    """Whole seconds since the measured part began; the end is that of the series."""
+
+    from_s: int
+    to_s: int
+    interval: float | None = None  # half width of the 95 % interval of the mean, as a fraction of it
+
+
+# The rule snia: steady state over five rounds, after SNIA PTS 2.0. A round is a part of one trial.
+
+
+def snia_window(rates: Series, round_s: int) -> Window | None:
+    """The last five complete rounds, if they are steady. Rounds count from the start of the measured part."""
+    rounds = len(rates) // round_s
+    if rounds < ROUNDS:
+        return None
+    ends = range((rounds - ROUNDS + 1) * round_s, rounds * round_s + 1, round_s)
+    means = [fmean(rates[end - round_s : end]) for end in ends]
+    found = Window(ends[0] - round_s, ends[-1])
+    stalled = steadiness_of_rates(rates[found.from_s : found.to_s]).stall_s >= STALL_S  # also of few, large I/Os
+    return found if over_rounds(means).steady and not stalled else None
+
+
+# The rule settled: since some second, the rate has had no step, drift or stall for a given time.
+
+TRIM = 10  # while the rest drifts, a tenth of it is left out
+
+
+def settled_window(rates: Series, hold_s: int) -> Window | None:
+    settled_s = settled_at_s(rates, hold_s)
+    return None if settled_s is None else Window(settled_s, len(rates))
+
+
+def settled_at_s(rates: Series, hold_s: int) -> int | None:
+    """The second since which the verdict is steady or bursty, if that is at least `hold_s` ago.
+
+    The series is cut at its change points, each the best split of the rest (binary segmentation: A. J. Scott and
+    M. Knott, 1974); then at its start while the rest drifts. The criteria are those of the verdict on a result.
+    """
+    start = _after_stall(rates)
+    while len(rates) - start >= hold_s:
+        found = steadiness_of_rates(rates[start:])
+        match found.verdict:
+            case Verdict.STEPPED:
+                start += found.step_at_s
+            case Verdict.DRIFTING:
+                start += max(1, (len(rates) - start) // TRIM)
+            case Verdict.STEADY | Verdict.BURSTY:
+                return start
+            case _:
+                return None
+    return None
+
+
+def _after_stall(rates: Series) -> int:
+    """The second after the last one near zero."""
+    limit = NEAR_ZERO * usual_rate(rates)
+    return max((at + 1 for at, rate in enumerate(rates) if rate <= limit), default=0)
+
 
 MIN_LOOK_S = 5  # no rule ends a shorter series
 # The next check is 5 % of the length later: fewer chances to stop by accident, and less work. After a round: 1 %.
@@ -24,11 +98,11 @@ def find_window(rule: StopRule, rates: Series) -> Window | None:
         return None
     match rule:
         case Confidence():
-            return confidence.window(rates, rule.percent)
+            return confidence_window(rates, rule.percent)
         case SteadyRounds():
-            return snia.window(rates, rule.round_s)
+            return snia_window(rates, rule.round_s)
         case Settled():
-            return settled.window(rates, rule.hold_s)
+            return settled_window(rates, rule.hold_s)
 
 
 def first_look(rule: StopRule, least_runtime_s: int) -> int:
@@ -59,3 +133,75 @@ def first_window(rule: StopRule, rates: Series, *, least_runtime_s: int = MIN_LO
     """The window with which the rule ends a recorded series; None if it never does."""
     found = (find_window(rule, rates[:at]) for at in looks(rule, least_runtime_s, len(rates)))
     return next((window for window in found if window), None)
+
+
+# The rule confidence: the mean of the rest after the warm-up is known within ± a percentage.
+#
+# A second near zero, anywhere, is a stall and no warm-up: the stream then runs to its maximum time.
+
+# The warm-up of a series: the seconds at its start that its mean should not contain.
+
+GAIN = 0.5  # a cut must reduce the squared error to this share: chance alone finds small gains
+
+
+def warm_up_s(rates: Series) -> int | None:
+    """The cut that minimises the squared standard error of the mean of the rest; None if the warm-up is not over.
+
+    MSER: K. P. White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 69 (6),
+    1997, with one second as the batch. A minimum in the second half of the series means that it is too short.
+    """
+    n = len(rates)
+    best, cut = float("inf"), 0
+    total = squares = error = 0.0
+    shift = rates[-1]  # against cancellation in the squares
+    for at in range(n - 1, -1, -1):
+        each = rates[at] - shift
+        total, squares, kept = total + each, squares + each * each, n - at
+        error = max(0.0, squares - total * total / kept) / kept**2
+        if at <= n // 2 and error <= best:
+            best, cut = error, at
+    if cut == n // 2:
+        return None
+    return cut if best <= GAIN * error else 0
+
+
+MIN_KEPT_S = 5
+MIN_INDEPENDENT = 2.0
+R_ERRORS = 2.0  # standard errors that are added to the autocorrelation
+CONFIDENCE = 0.95
+DRIFT_PROBABILITY = 0.05
+CHANGING = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING)
+
+
+def confidence_window(rates: Series, percent: float) -> Window | None:
+    cut = warm_up_s(rates)
+    if cut is None or len(rates) - cut < MIN_KEPT_S:
+        return None
+    kept, allowed = rates[cut:], percent / 100
+    if min(rates) <= NEAR_ZERO * usual_rate(rates) or _changes(kept, allowed):
+        return None
+    half = interval(kept)
+    return Window(cut, len(rates), half) if half <= allowed else None
+
+
+def interval(rates: Series) -> float:
+    """Half width of the 95 % interval of the mean, as a fraction of it.
+
+    Student's t with the number of independent seconds. A short series says little about its autocorrelation r, so the
+    upper limit of r counts: the estimate is too low by about (1 + 4 r) / n (M. G. Kendall, "Note on bias in the
+    estimation of autocorrelation", Biometrika 41, 1954). Its standard error is 1 / sqrt(n) (M. S. Bartlett, 1946).
+    """
+    n, mean = len(rates), fmean(rates)
+    differences = [rate - mean for rate in rates]
+    unbiased = (n * autocorrelation(differences) + 1) / (n - 4)
+    correlated = min(1.0, unbiased + R_ERRORS / sqrt(n))
+    independent = max(MIN_INDEPENDENT, independent_seconds(n, correlated))
+    deviation = sqrt(sum(each * each for each in differences) / (n - 1))
+    return student_t((1 + CONFIDENCE) / 2, independent - 1) * deviation / sqrt(independent) / mean
+
+
+def _changes(kept: Series, allowed: float) -> bool:
+    """Whether the series rises or falls by more than the allowed fraction, or has a step or a stall."""
+    change, residuals, _ = line(kept)
+    drifts = abs(change) > allowed * fmean(kept) and is_significant(change, residuals, DRIFT_PROBABILITY)
+    return drifts or steadiness_of_rates(kept).verdict in CHANGING

@@ -7,11 +7,146 @@ records that the kernel overwrote before they were read are detected.
 import contextlib
 import os
 import re
+import stat
 import time
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
 from typing import Self
 
 from worker.contract.items import KernelLine
-from worker.telemetry.kernel_names import KernelNames
+from worker.kernel import sysfs
+from worker.kernel.sysfs import SYS
+from worker.kernel.targets import OpenTarget
+
+# Decide whether a line of the kernel's log is about the trial's devices or about something elsewhere on the host.
+#
+# A line is the trial's only if it names one of these:
+#
+#     devices   those of the targets, the members of a layout, and partitions of both
+#     parents   the devices under them, down to the disks; for a loop device, the disk of its file
+#     links     on the way to these disks: PCI functions, NVMe controllers, ATA ports, SCSI hosts, targets and
+#               addresses, SAS, FC and iSCSI ports, and the driver's name of the adapter (mpt3sas_cm0)
+#
+# Every other line is elsewhere, also if it names nothing: an error of another drive must not make a trial doubtful.
+
+_PCI_ADDRESS = sysfs.PCI_ADDRESS.pattern.removeprefix("^").removesuffix(r"\Z")
+_LINK = re.compile(
+    rf"ata\d+|host\d+|target\d+:\d+:\d+|\d+:\d+:\d+:\d+|nvme\d+|virtio\d+|session\d+|rport-\d+:\d+-\d+|"
+    rf"(?:end_device|expander|port)-\d+:\d+(?::\d+)?|{_PCI_ADDRESS}",
+    re.ASCII,
+)
+_NAMESPACE = re.compile(r"nvme(\d+)n(\d+)", re.ASCII)
+_ARRAY = re.compile(r"md(\d+|_\w+)", re.ASCII)
+_NO_WORD = r"(?<![\w-])"
+# A journal's name ends with the number of its inode: jbd2/sda1-8.
+_ENDS = r"(?!\w|-\D)"
+
+
+class KernelNames:
+    """Names of the trial's devices and links. Without names, every line is elsewhere."""
+
+    def __init__(
+        self, names: Collection[str] = (), *, disks: Collection[str] = (), numbers: Collection[str] = ()
+    ) -> None:
+        """`disks`: those of the names whose partitions are the trial's. `numbers`: major:minor of the devices."""
+        named = [_spelling(name, is_disk=name in disks) for name in sorted(names)]
+        numbered = [rf"{re.escape(each)}(?!\w|:\d)" for each in sorted(numbers)]
+        self._names = re.compile(rf"{_NO_WORD}(?:{'|'.join(named)})", re.ASCII) if named else None
+        self._numbers = re.compile(rf"{_NO_WORD}(?:{'|'.join(numbered)})", re.ASCII) if numbered else None
+
+    def elsewhere(self, text: str) -> bool:
+        """True if the text names nothing of the trial."""
+        if self._names and self._names.search(text):
+            return False
+        return not (self._numbers and "device-mapper" in text and self._numbers.search(text))
+
+
+def _spelling(name: str, *, is_disk: bool) -> str:
+    """A pattern for the name in log lines, as a whole word: loop1 is not in loop14."""
+    escaped = re.escape(name.replace("!", "/"))
+    if is_disk:
+        return escaped + (r"(?:p\d+)?" if name[-1].isdigit() else r"\d*") + _ENDS
+    if name.startswith("mapper/"):
+        return escaped + r"(?![\w.+-])"
+    if _ARRAY.fullmatch(name):
+        return escaped + r"(?:_\w+)?" + _ENDS  # its threads: md0_raid1
+    return escaped + _ENDS
+
+
+def names_in(targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
+    """The names for a trial on these targets."""
+    return kernel_names([name for each in targets for name in (*each.devices, *each.members)], sys)
+
+
+def names_at(paths: Iterable[str], sys: Path = SYS) -> KernelNames:
+    """The names for a trial that has not opened its targets yet."""
+    return kernel_names([_device_at(path, sys) for path in paths if path.startswith("/")], sys)
+
+
+def kernel_names(devices: Iterable[str], sys: Path = SYS) -> KernelNames:
+    """The names for a trial on these block devices."""
+    targets = {name for name in devices if sysfs.exists(name, sys)}
+    partitions = {part for name in targets for part in sysfs.partitions(name, sys)}
+    every = targets | partitions | _parents(targets, sys)
+    return KernelNames(
+        {called for name in every for called in _called(name, sys)},
+        disks={name for name in targets if not sysfs.is_partition(name, sys)},
+        numbers={numbers for name in every if (numbers := sysfs.major_minor(name, sys))},
+    )
+
+
+def _parents(names: Iterable[str], sys: Path) -> set[str]:
+    """All devices below these, also below the files of loop devices."""
+    parents: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        below = {*sysfs.parents(name, sys)}
+        if backing_file := sysfs.backing_file(name, sys):
+            below.add(_device_at(backing_file, sys))
+        todo += below - parents - {""}
+        parents |= below - {""}
+    return parents
+
+
+def _device_at(path: str, sys: Path) -> str:
+    """The block device at a path, or the one that contains the file; "" if unknown."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - the one call is enough
+    except OSError:
+        return ""
+    numbers = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
+    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+
+
+def _called(name: str, sys: Path) -> Iterator[str]:
+    """Names of the device and of its links in log lines."""
+    yield name
+    if mapped := sysfs.attribute(name, "dm/name", sys):
+        yield f"mapper/{mapped}"
+    for way in sysfs.ways(name, sys):
+        links = [part for part in way.parts if _LINK.fullmatch(part)]
+        yield from links
+        for host in (link.removeprefix("host") for link in links if link.startswith("host")):
+            yield from _adapter(host, sys)
+        if namespace := _NAMESPACE.fullmatch(sysfs.whole(name, sys)):
+            subsystem, number = namespace.groups()
+            for controller in (link.removeprefix("nvme") for link in links if link.startswith("nvme")):
+                yield f"nvme{subsystem}c{controller}n{number}"  # the path over one of several controllers
+
+
+def _adapter(host: str, sys: Path) -> Iterator[str]:
+    """Names of the adapter of a SCSI host: scsi0, and those that its driver gives it."""
+    yield f"scsi{host}"
+    at = sys / "class/scsi_host" / f"host{host}"
+    driver, number = sysfs.text(at / "proc_name"), sysfs.text(at / "unique_id")
+    if driver in ("mpt2sas", "mpt3sas"):
+        yield f"{driver}_cm{number}"
+    elif driver.startswith("mpt"):
+        yield f"ioc{number}"
+    elif driver:
+        yield f"{driver}{host}"  # arcmsr0
+
 
 ERROR, WARNING = 3, 4  # syslog levels
 MAX_LINES = 200  # of one trial; a failing drive can cause ten thousand equal lines

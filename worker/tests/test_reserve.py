@@ -9,24 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from worker import layouts
 from worker.contract.items import Finished, Outcome
 from worker.contract.orders import InventoryOrder, SettingOperation, SettingOrder, SettingRequest
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal, JournalError
+from worker.kernel.files import FILE
+from worker.kernel.targets import OpenTarget
+from worker.layouts import building
 from worker.layouts.tests.rack import Rack, racked
 from worker.link.client import Client
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool
-from worker.open_target import OpenTarget
-from worker.orders.context import HostContext
-from worker.orders.outcomes import code_of
+from worker.orders.context import HostContext, code_of
 from worker.orders.restore import restore
-from worker.process import open_scope
-from worker.recipes.layouts import parse
-from worker.reserve import FILE
+from worker.process.scope import open_scope
+from worker.recipes.layouts.text import parse
 from worker.settings import session
 from worker.tests.service import Bench
 
@@ -72,7 +71,7 @@ def test_a_full_disk_does_not_prevent_restoring(state: Path, tmp_path: Path) -> 
 
 
 def _build(rack: Rack, state: Path, journal: Journal) -> None:
-    layouts.build(
+    building.build(
         parse("single / ext4"), rack.policy.targets[:1], rack.armed,
         allowed=rack.policy, key="t1", run="r", state=state, journal=journal,
     )  # fmt: skip

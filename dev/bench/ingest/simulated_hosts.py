@@ -11,7 +11,6 @@ from uuid import UUID
 import msgspec
 
 from worker.contract.base import encode
-from worker.contract.histogram import Histogram
 from worker.contract.items import (
     Accepted,
     Attachment,
@@ -31,7 +30,7 @@ from worker.contract.items import (
     StreamResult,
     StreamStarted,
 )
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 from worker.contract.reports import Batch, Report
 
 if TYPE_CHECKING:

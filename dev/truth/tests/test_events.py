@@ -11,7 +11,7 @@ from dev.truth.events import Outcome, cases
 from dev.truth.trial import Trial
 from worker.contract.items import Direction, DirectionSample, Sample, StreamResult
 from worker.contract.steadiness import Verdict
-from worker.engines.errors import StreamFailed
+from worker.engines.base import StreamFailed
 
 STEP = next(case for case in cases() if case.verdict is Verdict.STEPPED)
 FREEZE = next(case for case in cases() if case.freeze_s == 3)

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from dev.truth.trial import Trial, differences
-from worker.contract.histogram import Histogram
 from worker.contract.items import (
     Attachment,
     Direction,
@@ -15,7 +14,7 @@ from worker.contract.items import (
     Sample,
     StreamResult,
 )
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 
 LATENCIES = pack(Histogram(latency_ns=(1000, 2000), counts=(3, 1)))
 FIO = {

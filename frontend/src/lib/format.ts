@@ -68,7 +68,7 @@ export const iops = (value: number | null): string => withUnit(value, COUNTS).re
 export const bytes = (value: number | null): string => withUnit(value, BYTES);
 export const bytesPerSecond = (value: number | null): string => (value === null ? NOTHING : `${bytes(value)}/s`);
 
-/** fio's last bucket, which holds everything above 17 s (worker/contract/histogram.py). */
+/** fio's last bucket, which holds everything above 17 s (worker/contract/packing.py). */
 const LAST_BUCKET_NS = 17_112_760_320;
 export const latency = (valueNs: number | null): string =>
   valueNs !== null && Math.round(valueNs) === LAST_BUCKET_NS ? "> 17 s" : withUnit(valueNs, NANOSECONDS);

@@ -16,7 +16,7 @@ from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 pytestmark = pytest.mark.django_db
 

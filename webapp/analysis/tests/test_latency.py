@@ -17,8 +17,7 @@ from webapp.screens.explore.ladder import ladder_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
 from webapp.tests.peak import measured_cost
-from worker.contract.histogram import LAST_BUCKET_NS, Histogram, least_count, merge
-from worker.contract.packing import pack
+from worker.contract.packing import LAST_BUCKET_NS, Histogram, least_count, merge, pack
 
 ENGINES = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
 

@@ -18,7 +18,7 @@ from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Run
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import START, Lab
-from worker.contract.stopping import Settled, Stopped
+from worker.contract.workload import Settled, Stopped
 
 pytestmark = pytest.mark.django_db
 

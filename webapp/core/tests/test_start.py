@@ -59,9 +59,7 @@ def test_one_unsafe_setting_is_enough(settings: Settings, problem: str) -> None:
 
 
 def test_the_web_tier_examines_all_types_before_its_threads_start() -> None:
-    words = (
-        "import worker.contract.thread_safety as it; it.examine_types = lambda: print('examined'); import webapp.wsgi"
-    )
+    words = "import worker.contract.base as it; it.examine_types = lambda: print('examined'); import webapp.wsgi"
     done = subprocess.run(
         (sys.executable, "-c", words), cwd=Path(webapp.__file__).parents[1], capture_output=True, text=True, check=True
     )
@@ -70,6 +68,6 @@ def test_the_web_tier_examines_all_types_before_its_threads_start() -> None:
 
 def test_the_servers_celery_worker_examines_all_types_before_its_threads_start(monkeypatch: pytest.MonkeyPatch) -> None:
     examined: list[bool] = []
-    monkeypatch.setattr("worker.contract.thread_safety.examine_types", lambda: examined.append(True))
+    monkeypatch.setattr("worker.contract.base.examine_types", lambda: examined.append(True))
     worker_init.send(sender=None)
     assert examined == [True]

@@ -12,8 +12,7 @@ from webapp.hosts.inventory.lock_groups import DrivesUnder, TooLarge
 from webapp.hosts.inventory.store import inventories_at
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import parted
-from worker.contract.controllers import PhysicalDrive
-from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction
+from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction, PhysicalDrive
 
 # Computes upper bounds of a target's throughput: the links between its drives and memory, and memory itself.
 #

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from worker.contract.controllers import Controller
-from worker.contract.inventory import BlockDevice, Inventory
+from worker.contract.inventory import BlockDevice, Controller, Inventory
 
 # Compares two inventories of a host.
 #

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host, Target
-from worker.contract.controllers import Controller, VirtualDrive
-from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
+from worker.contract.inventory import BlockDevice, Controller, Inventory, PolicyTarget, VirtualDrive
 
 # Finds the drives under block devices. The time is linear in the size of any inventory.
 

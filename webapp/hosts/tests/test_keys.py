@@ -15,7 +15,7 @@ from webapp.hosts.models import ServerKey
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from worker.contract.orders import InventoryOrder
 from worker.contract.signing import BadSignature, endorse, key_id, seal, unseal
-from worker.link.keys import accepted_keys
+from worker.link.enrolment import accepted_keys
 
 ORDER = InventoryOrder(host="h", attempt="a", issued_at=1.0, expires_at=2.0)
 

@@ -16,9 +16,8 @@ from webapp.imports.services import add_found, add_paths, begin_import
 from webapp.imports.storing import INCOMPLETE, Store
 from webapp.results.models import Import, ImportedFile, Result, known
 from webapp.results.reading.rows import read_rows
-from worker.contract.histogram import Histogram
 from worker.contract.items import Direction
-from worker.contract.packing import unpack
+from worker.contract.packing import Histogram, unpack
 
 pytestmark = pytest.mark.django_db
 ARCHIVE = DATA / "fio-log" / "histograms-3.33.tar.xz"

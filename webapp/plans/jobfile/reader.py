@@ -17,9 +17,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import IoEngine, Pattern
-from worker.recipes.fio.option_values import OptionRefused, sequence
-from worker.recipes.fio.options import ALLOWED, Meaning, Option
-from worker.recipes.fio.refused_options import REFUSED
+from worker.recipes.fio.options import ALLOWED, REFUSED, Meaning, Option, OptionRefused, sequence
 
 # Converts one job of a file into the factors of a part.
 #

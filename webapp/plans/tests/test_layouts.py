@@ -15,7 +15,7 @@ from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, layout_plan
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
 from worker.contract.workload import TargetKind
-from worker.recipes.layouts import parse
+from worker.recipes.layouts.text import parse
 
 LAYOUT = FACTORS["layout"]
 

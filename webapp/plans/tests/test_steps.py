@@ -16,7 +16,7 @@ from webapp.plans.points import steps_of
 from webapp.plans.preflight import destroys
 from webapp.plans.steps import Preparation, StepsBefore, StepTexts, steps_before
 from webapp.plans.tests.helpers import GIB, device, directory, document, part
-from worker.contract.steps import FlushStep, PauseStep, WriteStep
+from worker.contract.workload import FlushStep, PauseStep, WriteStep
 
 MIB = 2**20
 CHAIN = ("write 2x sequential 128k", "write 1X random 4K", "flush", "pause 1m", "write 64M random 4k")

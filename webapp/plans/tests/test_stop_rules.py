@@ -5,8 +5,7 @@ import pytest
 from webapp.plans.expand import expand
 from webapp.plans.grids import document_problems
 from webapp.plans.tests.helpers import device, directory, document, part
-from worker.contract.stopping import Confidence, Settled
-from worker.contract.workload import FioWorkload
+from worker.contract.workload import Confidence, FioWorkload, Settled
 
 
 def test_a_rule_is_part_of_the_point_and_of_the_workload() -> None:

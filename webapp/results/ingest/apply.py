@@ -37,7 +37,7 @@ from worker.contract.items import (
 from worker.contract.items import Attachment as AttachmentItem
 from worker.contract.items import DriveReading as ReadingItem
 from worker.contract.packing import MAX_BUCKETS, MAX_NUMBER_BYTES, BadPacking, unpack
-from worker.contract.stopping import Stopped
+from worker.contract.workload import Stopped
 
 # Check packed histograms (`worker.contract.packing`) before they are stored unchanged.
 

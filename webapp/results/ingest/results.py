@@ -14,9 +14,8 @@ from webapp.results.ingest.parse import BadItem
 from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
-from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.items import Direction, DirectionResult
-from worker.contract.packing import BadPacking, pack, unpack
+from worker.contract.packing import BadPacking, Histogram, merge, pack, supported_percentile, unpack
 
 # The sum of several streams of one trial. Pure.
 #

@@ -18,10 +18,9 @@ from webapp.results.rounds import skip_known_repeats, skip_steady_rounds
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
-from worker.contract.histogram import Histogram
 from worker.contract.items import Direction, DirectionSample
 from worker.contract.items import Sample as SampleItem
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 from worker.contract.reports import Batch
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
 

@@ -15,7 +15,7 @@ from webapp.results.models import Configuration, Result
 # Facts of a configuration without the names of its devices. The worker names the facts (`inventory.facts`).
 
 Facts = Mapping[str, str]
-CONTROLLER_FACT = "device.controller.model"  # without the device's name, as worker.inventory.facts calls it
+CONTROLLER_FACT = "device.controller.model"  # without the device's name, as worker.inventory calls it
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
 _OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")

@@ -10,7 +10,7 @@ from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
 BESIDE_JOBS = "ran beside"  # label of an imported test: other jobs of fio at the same time
-PURGED = "purged"  # worker.drives.state.DriveState
+PURGED = "purged"  # worker.drives.records.DriveState
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from webapp.results.ingest.results import directions_of
 from webapp.results.models import WITHOUT_BYTES, WITHOUT_IOS, StreamRun
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Attempt, Trial
-from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
-from worker.contract.packing import unpack
+from worker.contract.packing import supported_percentile, unpack
 
 MIN_OVERLAP = 0.95  # a smaller overlap of the streams is a warning
 MAX_SKEW_MS = 20.0  # between the begins of hosts; more is a warning

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from webapp.results.ingest.apply import check_histogram
 from webapp.results.ingest.parse import BadItem
-from worker.contract.histogram import Histogram
-from worker.contract.packing import BadPacking, pack, unpack
+from worker.contract.packing import BadPacking, Histogram, pack, unpack
 
 counts = st.integers(min_value=1, max_value=2**48 - 1)
 midpoints = st.integers(min_value=0, max_value=2**49 - 1)

@@ -21,7 +21,6 @@ from webapp.tests.factories.reports import (
     say,
 )
 from worker.contract.base import encode
-from worker.contract.histogram import Histogram
 from worker.contract.items import (
     Direction,
     Item,
@@ -30,7 +29,7 @@ from worker.contract.items import (
     PhaseName,
     SettingRecord,
 )
-from worker.contract.packing import pack, unpack
+from worker.contract.packing import Histogram, pack, unpack
 from worker.contract.reports import Batch, Report
 from worker.contract.tests.examples import AT, BINS
 

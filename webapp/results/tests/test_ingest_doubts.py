@@ -25,8 +25,8 @@ from worker.contract.items import (
     Observed,
     SettingRecord,
 )
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.examples import AT, SAMPLE
+from worker.contract.workload import Confidence, Settled, SteadyRounds, Stopped
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

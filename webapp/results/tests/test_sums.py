@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from webapp.results.ingest.parse import BadItem
 from webapp.results.ingest.results import summed
-from worker.contract.histogram import Histogram
 from worker.contract.items import Direction, DirectionResult, LatencyKind
-from worker.contract.packing import pack, unpack
+from worker.contract.packing import Histogram, pack, unpack
 
 
 def measured(latencies: list[int], runtime_ms: int = 1000, direction: Direction = Direction.READ) -> DirectionResult:

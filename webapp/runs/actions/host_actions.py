@@ -21,8 +21,8 @@ from webapp.runs.dispatch.dispatcher import create_attempt, publish_safely, requ
 from webapp.runs.dispatch.locks import lock_host, take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.services import refuse_host, refuse_target
+from worker.contract.inventory import STOPPABLE, PurgeMethod
 from worker.contract.orders import SettingOperation
-from worker.contract.purge import STOPPABLE, PurgeMethod
 
 MAX_REASON_LENGTH = 500
 MAX_VALUE_LENGTH = 200

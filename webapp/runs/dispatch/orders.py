@@ -26,6 +26,7 @@ from webapp.plans.selectors import facts_of, reference_of, stream_at
 from webapp.plans.steps import Preparation
 from webapp.runs.arming import arming_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
+from worker.contract.inventory import PurgeMethod
 from worker.contract.items import PhaseName
 from worker.contract.orders import (
     ORDER_TASK,
@@ -41,10 +42,8 @@ from worker.contract.orders import (
     TrialOrder,
     queue_name,
 )
-from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
-from worker.contract.steps import WriteStep
-from worker.contract.workload import Stream, TargetKind, Workload
+from worker.contract.workload import Stream, TargetKind, Workload, WriteStep
 
 # The purge and the steps before a trial, with those that are done once for all trials of a part.
 #

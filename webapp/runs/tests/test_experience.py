@@ -14,8 +14,7 @@ from webapp.runs.durations import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.runs import a_run
-from worker.contract.stopping import Confidence
-from worker.contract.workload import CopyWorkload, FioWorkload, Pattern, PgbenchWorkload
+from worker.contract.workload import Confidence, CopyWorkload, FioWorkload, Pattern, PgbenchWorkload
 
 pytestmark = pytest.mark.django_db
 MIB = 2**20

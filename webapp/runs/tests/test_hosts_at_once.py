@@ -38,8 +38,8 @@ from webapp.tests.factories.reports import (
 from worker.contract.items import CommonStart, Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
-from worker.contract.steps import FlushStep, PauseStep
 from worker.contract.tests.examples import AT
+from worker.contract.workload import FlushStep, PauseStep
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -18,8 +18,7 @@ from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, TargetLo
 from webapp.runs.services import StartRefused, start_run
 from webapp.tests.factories.hosts import CAPABILITIES, a_drive, a_host, a_target
 from webapp.tests.factories.plans import a_version
-from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
-from worker.contract.inventory import BlockDevice, Inventory
+from worker.contract.inventory import BlockDevice, Controller, Inventory, PhysicalDrive, VirtualDrive
 from worker.contract.orders import TrialOrder
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import TargetKind

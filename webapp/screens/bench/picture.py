@@ -13,7 +13,7 @@ from webapp.screens.bench.charts import BenchChart
 from webapp.screens.bench.report import BenchReport, ReportRow, report_to
 from webapp.screens.bench.rows import ShownCell
 from webapp.screens.explore.drawing import Chart, Line, Mark, levels_axis, picture, value_axis
-from worker.contract.histogram import BEYOND
+from worker.contract.packing import BEYOND
 
 FINDINGS = 3
 _TEXTS = {"iops": METRICS["iops"].format, "bytes_per_s": METRICS["bytes_per_s"].format, "latency": latency}

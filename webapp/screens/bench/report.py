@@ -23,7 +23,7 @@ from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.rows import ShownCell, shown_row
 from webapp.screens.ceilings import drawn, in_words
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
 
 # Sentences about the numbers of Bench.

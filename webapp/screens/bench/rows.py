@@ -15,7 +15,7 @@ from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric
 from webapp.screens.bench.address import product_address, with_value, without
 from webapp.screens.plans.forms import usable_targets
-from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
 # The columns of the page Bench.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from webapp.analysis.latency import PERCENTS, Distribution
 from webapp.analysis.words import form_of, shown
 from webapp.core.formatting import latency
-from worker.contract.histogram import LAST_BUCKET_NS, least_count
+from worker.contract.packing import LAST_BUCKET_NS, least_count
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.heat import heat_of
 from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.payloads import ChartKind, LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
-from worker.contract.histogram import BEYOND, LAST_BUCKET_NS
+from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
 # The tables of a comparison: levels of x down, series across, each with its ratio to the baseline.
 

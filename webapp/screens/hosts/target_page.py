@@ -29,7 +29,7 @@ from webapp.screens.bench.product_parts import product_parts
 from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.hosts.views import active_attempt
 from webapp.screens.undo import with_undo
-from worker.contract.purge import STOPPABLE, PurgeMethod
+from worker.contract.inventory import STOPPABLE, PurgeMethod
 
 ACTIONS_SHOWN = 20
 _RATING = "endurance rating"  # salt of the signature

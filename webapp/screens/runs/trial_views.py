@@ -29,8 +29,7 @@ from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
-from worker.contract.histogram import LAST_BUCKET_NS, supported_percentile
-from worker.contract.packing import unpack
+from worker.contract.packing import LAST_BUCKET_NS, supported_percentile, unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
 _KIND_WORDS = {

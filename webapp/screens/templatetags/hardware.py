@@ -11,8 +11,7 @@ from django import template
 from webapp.core import formatting
 from webapp.hosts.inventory.ceilings import MAX_BRIDGES, Chain, chain_of
 from webapp.hosts.models import Host, Target
-from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
-from worker.contract.inventory import DriveHealth, Inventory, PciFunction
+from worker.contract.inventory import Controller, DriveHealth, Inventory, PciFunction, PhysicalDrive, VirtualDrive
 
 register = template.Library()
 MAX_CHAINS = 64

@@ -17,7 +17,7 @@ from webapp.results.models import Configuration, Import, Result, StreamRun
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
 

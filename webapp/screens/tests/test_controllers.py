@@ -7,7 +7,7 @@ from django.utils import timezone
 from webapp.hosts.inventory.diff import summary
 from webapp.hosts.models import Host, HostInventory, InventoryContent
 from webapp.tests.factories.hosts import a_host, storage1_inventory
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 
 RAID = Controller(
     address="0000:03:00.0", tool="storcli 7", number="0", model="AVAGO MegaRAID SAS 9361-8i", firmware="4.680.00-8290",

@@ -21,8 +21,7 @@ from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import Lab, finish_run
 from webapp.tests.factories.runs import first_look_run
 from webapp.tests.peak import measured_cost
-from worker.contract.histogram import LAST_BUCKET_NS, Histogram
-from worker.contract.packing import pack
+from worker.contract.packing import LAST_BUCKET_NS, Histogram, pack
 
 ADDRESS = "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern"
 

@@ -13,8 +13,7 @@ from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import finish_run, finish_trial
 from webapp.tests.factories.runs import end_attempt, fail_trial, first_look_run, start_trial
-from worker.contract.histogram import Histogram
-from worker.contract.packing import pack
+from worker.contract.packing import Histogram, pack
 
 
 @pytest.fixture

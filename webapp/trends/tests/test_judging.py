@@ -21,7 +21,7 @@ from webapp.analysis.verdicts import (
     outcome_of,
 )
 from webapp.trends.management.commands.simulate_trends import Case, outcomes
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 IOPS, P99 = {"iops": 5.0}, {"latency_p99": 10.0}
 

@@ -18,7 +18,7 @@ from worker.cli.run_file import read_trial
 from worker.contract.signing import key_id
 from worker.contract.tests.damaged import damaged
 from worker.guard.tests import rig
-from worker.inventory.identity import identity
+from worker.kernel.signatures import identity
 from worker.link.enrolment import ConfigError, find_paths, load_enrolment
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 from worker.tests.service_orders import POLICY
@@ -223,7 +223,7 @@ def test_a_file_whose_extents_cannot_be_read_fails_the_trial(shell: Shell, monke
     def broken(_fd: int, _length: int) -> int:
         raise OSError(errno.EIO, "")
 
-    monkeypatch.setattr("worker.orders.unwritten.unwritten_bytes", broken)
+    monkeypatch.setattr("worker.orders.prefill.unwritten_bytes", broken)
     assert shell("run", shell.trial_file(**read_of("scratch"))) == 1
     assert "cannot be read: Input/output error (errno 5)." in shell.out
 

@@ -1,5 +1,5 @@
 from worker.cli.formatting import latency
-from worker.contract.histogram import LAST_BUCKET_NS
+from worker.contract.packing import LAST_BUCKET_NS
 
 
 def test_a_latency_in_fios_last_bucket_is_more_than_17_s() -> None:

@@ -12,7 +12,7 @@ from worker.cli import main
 from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
-from worker.open_target import OpenTarget
+from worker.kernel.targets import OpenTarget
 from worker.settings import session
 
 pytestmark = rig.needs_root

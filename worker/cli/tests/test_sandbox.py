@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.cli import inside_sandbox, main, service_unit, target_blocks
+from worker.cli import doctor, main, sandbox
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.policy import load
 from worker.settings import SETTING_NAMES
@@ -16,13 +16,13 @@ FILES = (
     '[[target]]\nid = "b"\nkind = "file"\npath = "/srv/read.img"\n'
     '[[target]]\nid = "c"\nkind = "file"\npath = "/srv/write.img"\ndestroy = true\n'
 )
-UNIT = Path(service_unit.__file__).parents[1] / "deploy/sweetspot-worker.service"
+UNIT = Path(sandbox.__file__).parents[1] / "deploy/sweetspot-worker.service"
 
 
 @pytest.fixture
 def drop_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(service_unit, "DROP_INS", tmp_path / "service.d")
-    monkeypatch.setattr(service_unit, "DROP_IN", tmp_path / "service.d/policy.conf")
+    monkeypatch.setattr(sandbox, "DROP_INS", tmp_path / "service.d")
+    monkeypatch.setattr(sandbox, "DROP_IN", tmp_path / "service.d/policy.conf")
     return tmp_path / "service.d/policy.conf"
 
 
@@ -61,8 +61,8 @@ def test_it_restarts_the_service_only_if_something_changed(
     drop_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[str, ...]] = []
-    monkeypatch.setattr(service_unit, "is_service", lambda: True)
-    monkeypatch.setattr(service_unit, "systemctl", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr(sandbox, "is_service", lambda: True)
+    monkeypatch.setattr(sandbox, "systemctl", lambda *arguments: calls.append(arguments))
     for _ in range(2):
         assert _sandbox(tmp_path / "policy.toml", DIRECTORY) == 0
     assert calls == [("daemon-reload",), ("try-restart", "sweetspot-worker.service")]
@@ -70,7 +70,7 @@ def test_it_restarts_the_service_only_if_something_changed(
 
 def test_doctor_gets_every_limit_of_the_unit_and_nothing_about_its_start() -> None:
     text = f"# /etc/systemd/system/x\n{UNIT.read_text()}\n# drop-in\n[Service]\nReadWritePaths=/srv/scratch\n"
-    found = inside_sandbox.properties(text)
+    found = doctor.properties(text)
     assert {"ProtectSystem=strict", "NoNewPrivileges=yes", "ReadWritePaths=/srv/scratch"} <= set(found)
     assert any(line.startswith("SystemCallFilter=") for line in found)
     assert not [line for line in found if line.startswith(("Exec", "Restart", "Type", "Wanted", "Kill", "Timeout"))]
@@ -83,7 +83,7 @@ def test_doctor_runs_itself_in_the_sandbox(
     """In place of systemd's programs stand scripts that say what they were called with."""
     _program(tmp_path / "systemctl", f'cat "{UNIT}"')
     _program(tmp_path / "systemd-run", 'printf "%s\\n" "$@"; exit 1')
-    monkeypatch.setattr(service_unit, "is_service", lambda: True)
+    monkeypatch.setattr(sandbox, "is_service", lambda: True)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert main(["--state", str(tmp_path / "state"), "--policy", "/etc/p.toml", "doctor", "--json"]) == 1
     said = capsys.readouterr().out.splitlines()
@@ -96,8 +96,8 @@ def test_doctor_says_that_it_could_not_run_in_the_sandbox_and_what_the_sandbox_l
     drop_in: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "policy.toml").write_text(DIRECTORY)
-    monkeypatch.setattr(service_unit, "is_service", lambda: True)
-    monkeypatch.setattr(inside_sandbox, "run_inside", lambda _: (1, "", "Unknown assignment"))
+    monkeypatch.setattr(sandbox, "is_service", lambda: True)
+    monkeypatch.setattr(doctor, "run_inside", lambda _: (1, "", "Unknown assignment"))
     main(["--state", str(tmp_path / "state"), "--policy", str(tmp_path / "policy.toml"), "doctor", "--json"])
     checks = [check for check in json.loads(capsys.readouterr().out) if check["name"] == "sandbox"]
     assert [check["state"] for check in checks] == ["note", "broken"]
@@ -106,13 +106,13 @@ def test_doctor_says_that_it_could_not_run_in_the_sandbox_and_what_the_sandbox_l
 
 
 def test_the_printed_target_is_a_policy(tmp_path: Path) -> None:
-    drives = target_blocks.unlisted_drives(INVENTORY, ())
+    drives = doctor.unlisted_drives(INVENTORY, ())
     assert drives
-    (tmp_path / "policy.toml").write_text("\n".join(target_blocks.block(drive, INVENTORY) for drive in drives))
+    (tmp_path / "policy.toml").write_text("\n".join(doctor.block(drive, INVENTORY) for drive in drives))
     read = load(tmp_path / "policy.toml", SETTING_NAMES)
     assert [entry.stable_id for entry in read.targets] == [drive.stable_id for drive in drives]
     assert not any(entry.destroy for entry in read.targets)
-    assert not target_blocks.unlisted_drives(INVENTORY, {drive.stable_id for drive in drives})
+    assert not doctor.unlisted_drives(INVENTORY, {drive.stable_id for drive in drives})
 
 
 def _program(path: Path, text: str) -> None:

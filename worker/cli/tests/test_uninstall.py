@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from worker.cli import main, service_unit, uninstall
+from worker.cli import main, sandbox, uninstall
 from worker.journal import Baseline, Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="only root may uninstall")]
@@ -32,8 +32,8 @@ class Installed:
         monkeypatch.setattr(uninstall, "SYSTEM_POLICY", self.policy)
         monkeypatch.setattr(uninstall, "HOME", self.home)
         monkeypatch.setattr(uninstall, "COMMAND", self.command)
-        monkeypatch.setattr(service_unit, "UNIT", self.unit)
-        monkeypatch.setattr(service_unit, "DROP_INS", self.unit.with_name("sweetspot-worker.service.d"))
+        monkeypatch.setattr(sandbox, "UNIT", self.unit)
+        monkeypatch.setattr(sandbox, "DROP_INS", self.unit.with_name("sweetspot-worker.service.d"))
 
     def uninstall(self, *options: str) -> int:
         return main(["--state", str(self.state), "--policy", str(self.policy), "uninstall", *options])

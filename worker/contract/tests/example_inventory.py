@@ -1,8 +1,9 @@
 """An example of an inventory, with an array, controllers and what a worker reads of them."""
 
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import (
+    Battery,
     BlockDevice,
+    Controller,
     Cpu,
     FileSystem,
     Geometry,
@@ -13,6 +14,8 @@ from worker.contract.inventory import (
     NumaNode,
     PcieLink,
     PciFunction,
+    PhysicalDrive,
+    VirtualDrive,
 )
 
 ARRAY = BlockDevice(

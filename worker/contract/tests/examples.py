@@ -3,16 +3,16 @@
 from msgspec import structs
 
 from worker.contract.array_action import ArrayAction
-from worker.contract.common_start import StartReply, StartRequest
 from worker.contract.file_copy import CopyMethod
 from worker.contract.fio_options import FioOptions
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
-from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
     Capabilities,
     DriveHealth,
     EngineOffer,
     PolicyTarget,
+    PurgeMethod,
+    PurgeOffer,
 )
 from worker.contract.items import (
     Accepted,
@@ -57,24 +57,39 @@ from worker.contract.orders import (
     SettingRequest,
     TrialOrder,
 )
-from worker.contract.packing import pack
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
+from worker.contract.packing import Histogram, pack
+from worker.contract.reports import (
+    AttemptReply,
+    Batch,
+    LogLevel,
+    LogLine,
+    Refusal,
+    Report,
+    ReportReply,
+    StartReply,
+    StartRequest,
+    WorkerLog,
+)
 from worker.contract.signing import Endorsement
-from worker.contract.steps import FlushStep, PauseStep, WriteStep
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import (
     ArrayActionWorkload,
     BlockShare,
+    Confidence,
     CopyWorkload,
     FioWorkload,
+    FlushStep,
     IdleWorkload,
     Pattern,
+    PauseStep,
     PgbenchWorkload,
+    Settled,
+    SteadyRounds,
+    Stopped,
     Stream,
     TargetKind,
     TargetRef,
+    WriteStep,
 )
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"

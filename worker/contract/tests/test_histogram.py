@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.contract.histogram import Histogram, merge, supported_percentile
+from worker.contract.packing import Histogram, merge, supported_percentile
 
 bins = st.dictionaries(st.integers(0, 10**10), st.integers(1, 2000), max_size=30)
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.contract.histogram import Histogram
-from worker.contract.packing import BadPacking, pack, unpack
+from worker.contract.packing import BadPacking, Histogram, pack, unpack
 
 latencies = st.integers(min_value=0, max_value=2**63 - 1)
 buckets = st.dictionaries(latencies, st.integers(min_value=1, max_value=2**63 - 1), max_size=300)

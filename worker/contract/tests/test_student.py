@@ -1,7 +1,7 @@
 import pytest
 from scipy.special import stdtrit
 
-from worker.contract.student import student_t
+from worker.contract.steadiness import student_t
 
 
 @pytest.mark.parametrize("probability", [0.95, 0.975, 0.9985])

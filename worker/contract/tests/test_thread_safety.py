@@ -10,7 +10,7 @@ import sys, threading
 import msgspec
 from worker.contract.orders import AnyOrder
 from worker.contract.reports import Report
-from worker.contract.thread_safety import examine_types
+from worker.contract.base import examine_types
 
 if "examined" in sys.argv:
     assert examine_types() > 50

@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from worker import controllers
-from worker.controllers import ADAPTERS, Adapter, CachePolicy, ToolError
+from worker.controllers import ADAPTERS
+from worker.controllers.base import Adapter, CachePolicy
 from worker.controllers.base import Adapter as Base
 from worker.controllers.tests.tools import DOCUMENTED, install
-from worker.process import tools
+from worker.process import run
+from worker.process.run import ToolError
 
 TOOLS = {adapter.name: adapter for adapter in ADAPTERS}
 
@@ -39,7 +41,7 @@ def test_it_ends_one_that_never_stops_talking(
     adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, adapter.programs[0], "while True: print('x' * 65536)")
-    assert f"printed more than {tools.MAX_OUTPUT_BYTES} bytes" in problem(adapter)
+    assert f"printed more than {run.MAX_OUTPUT_BYTES} bytes" in problem(adapter)
 
 
 def test_it_says_what_one_that_prints_something_else_printed(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker import controllers
-from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers.tests.tools import DOCUMENTED, install, printing
 
 TIB, GIB = 2**40, 2**30

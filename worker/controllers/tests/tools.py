@@ -33,7 +33,7 @@ def install(directory: Path, monkeypatch: pytest.MonkeyPatch, name: str, body: s
     path.write_text(f"#!{sys.executable} -S\n{body}")
     path.chmod(0o755)
     monkeypatch.setenv("PATH", str(directory))
-    monkeypatch.setattr("worker.process.tools._PLACES", ())
+    monkeypatch.setattr("worker.process.run._PLACES", ())
     return path
 
 

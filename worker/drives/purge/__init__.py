@@ -7,16 +7,27 @@ There is one module for each family of commands, with `offers` and `send`. The w
 the guard's check to the last sample. Most commands continue inside the drive: only a discard can be interrupted.
 """
 
+import fcntl
+import logging
+import os
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from worker.contract.items import Purged
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge import ata, discard, nvme, scsi, zeros
-from worker.drives.purge.base import Family, Lease, Progress, PurgeFailed, PurgeRun
-from worker.inventory import sysfs
+import msgspec
 
-__all__ = ["Lease", "Progress", "PurgeFailed", "PurgeRun", "offers", "purge"]
+from worker import guard
+from worker.contract.inventory import PurgeMethod, PurgeOffer
+from worker.contract.items import Phase, PhaseName, Purged
+from worker.contract.workload import TargetRef
+from worker.drives.purge import ata, discard, nvme, scsi
+from worker.drives.purge.base import Family, Progress, PurgeFailed, PurgeRun
+from worker.drives.records import Drives
+from worker.guard.lease import Lease
+from worker.journal import Journal
+from worker.kernel import sysfs
+from worker.policy import Policy
 
 _M = PurgeMethod
 FAMILIES: Mapping[PurgeMethod, Family] = {
@@ -48,7 +59,7 @@ def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
     began = time.monotonic()
     sent = family.send(drive, method, run)
     seconds = time.monotonic() - began
-    found = zeros.sample(drive)
+    found = sample(drive)
     promised = family.promises_zeros(drive.name, method)
     if promised and not found.all_zeros:
         words = f"{drive.path} must read as zeros after {method}, but {found.other} of {found.samples} samples do not."
@@ -65,3 +76,67 @@ def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
         zeros_promised=promised,
         seconds=seconds,
     )
+
+
+# Check whether a drive reads as zeros, with evenly spaced samples that include the first and the last block.
+
+BLKFLSBUF = 0x1261
+SAMPLES = 256
+SAMPLE_BYTES = 64 * 1024
+
+
+class Zeros(msgspec.Struct, frozen=True):
+    samples: int
+    other: int  # samples that are not all zeros
+
+    @property
+    def all_zeros(self) -> bool:
+        return self.other == 0
+
+
+def sample(drive: Lease) -> Zeros:
+    """Drop the kernel's cache of the drive, then read. Raises PurgeFailed if it cannot be read."""
+    length = min(SAMPLE_BYTES, drive.size_bytes)
+    last = drive.size_bytes - length
+    places = sorted({last * number // (SAMPLES - 1) // 512 * 512 for number in range(SAMPLES)} | {last})
+    try:
+        fcntl.ioctl(drive.fd, BLKFLSBUF, 0)
+        found = [os.pread(drive.fd, length, place) for place in places]
+    except OSError as error:
+        words = f"{drive.path} cannot be read after the purge: {error.strerror}."
+        raise PurgeFailed("purge_not_verified", words) from error
+    return Zeros(len(found), sum(any(part) for part in found))
+
+
+# Purge one drive under the guard, and record its new state.
+
+log = logging.getLogger(__name__)
+
+PROGRESS_EVERY_S = 1.0
+
+
+def purge_target(
+    target: TargetRef, method: PurgeMethod, allowed: Policy, armed: tuple[str, ...], *,
+    drives: Drives, journal: Journal, state: Path, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
+) -> None:  # fmt: skip
+    """Raises GuardRefused or PurgeFailed; the drive's state is then unknown."""
+    with guard.lease_drive(target, allowed, armed, method) as drive:
+        guard.refuse_quarantined([drive.stable_id], state)
+        drives.begin_writing(drive.name)
+        log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)
+        run = PurgeRun(journal, state, _progress(target, method, emit), stopped.is_set)
+        emit(purge(drive, method, run))
+    drives.purged(drive.name)
+
+
+def _progress(target: TargetRef, method: PurgeMethod, emit: Callable[[Phase | Purged], None]) -> Progress:
+    emitted_at = -PROGRESS_EVERY_S
+    phase = Phase(at=0.0, name=PhaseName.PURGE, target=target.path, method=method)
+
+    def progress(percent: float | None, expected_s: float | None) -> None:
+        nonlocal emitted_at
+        if time.monotonic() - emitted_at >= PROGRESS_EVERY_S:
+            emitted_at = time.monotonic()
+            emit(msgspec.structs.replace(phase, at=time.time(), percent=percent, expected_s=expected_s))
+
+    return progress

@@ -15,13 +15,13 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
-from worker.drives.purge.running import answer, to_the_end
-from worker.inventory import sysfs
+from worker.contract.inventory import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import PurgeFailed, PurgeRun, Sent, answer, to_the_end
+from worker.guard.lease import Lease
 from worker.journal import DrivePassword, Journal
-from worker.process import ToolError, ToolOutput, ask
-from worker.settings.subjects import find
+from worker.kernel import sysfs
+from worker.process.run import ToolError, ToolOutput, ask
+from worker.settings.base import find
 
 PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, and is told where it is left behind
 LIMIT_S = 24 * 3600.0

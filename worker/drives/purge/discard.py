@@ -7,9 +7,10 @@ device punches holes into its file, which read as zeros.
 import fcntl
 import struct
 
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
-from worker.inventory import sysfs
+from worker.contract.inventory import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import PurgeFailed, PurgeRun, Sent
+from worker.guard.lease import Lease
+from worker.kernel import sysfs
 
 BLKDISCARD = 0x1277
 STEPS = 50

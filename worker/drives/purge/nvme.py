@@ -11,12 +11,12 @@ import time
 
 import msgspec
 
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import Lease, PurgeFailed, PurgeRun, Sent
-from worker.drives.purge.running import answer, to_the_end
-from worker.inventory import sysfs
-from worker.process import ToolError, ask
-from worker.text_limits import MAX_TEXT
+from worker.contract.base import MAX_TEXT
+from worker.contract.inventory import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import PurgeFailed, PurgeRun, Sent, answer, to_the_end
+from worker.guard.lease import Lease
+from worker.kernel import sysfs
+from worker.process.run import ToolError, ask
 
 LIMIT_S = 4 * 3600.0
 POLL_S = 1.0

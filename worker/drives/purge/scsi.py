@@ -2,11 +2,11 @@
 
 import re
 
-from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import Lease, PurgeRun, Sent
-from worker.drives.purge.running import to_the_end
-from worker.inventory import sysfs
-from worker.process import ToolError, ask
+from worker.contract.inventory import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import PurgeRun, Sent, to_the_end
+from worker.guard.lease import Lease
+from worker.kernel import sysfs
+from worker.process.run import ToolError, ask
 
 LIMIT_S = 72 * 3600.0
 _PROGRESS = re.compile(r"([0-9]+(?:\.[0-9]+)?)% done")

@@ -4,8 +4,17 @@ import pytest
 from msgspec.structs import replace
 
 from worker.contract.workload import FioWorkload, Pattern
-from worker.drives.records import manner_of
-from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, interrupted, purged, state_now
+from worker.drives.records import (
+    DriveCounters,
+    DriveState,
+    Manner,
+    Record,
+    after_writes,
+    interrupted,
+    manner_of,
+    purged,
+    state_now,
+)
 
 S = DriveState
 SIZE = 1000 * 512

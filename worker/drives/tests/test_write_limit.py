@@ -9,14 +9,13 @@ from msgspec.structs import replace
 from worker.contract.orders import SettingRequest
 from worker.contract.tests.examples import STREAM
 from worker.contract.workload import Pattern, Stream, TargetKind
-from worker.control import Control
-from worker.drives import write_limit
+from worker.drives import wear
 from worker.drives.tests.test_wear import Host
-from worker.drives.wear import Wear
-from worker.drives.write_limit import WriteLimit
-from worker.guard import GuardRefused
-from worker.open_target import OpenTarget
+from worker.drives.wear import Wear, WriteLimit
+from worker.guard.refusal import GuardRefused
+from worker.kernel.targets import OpenTarget
 from worker.policy import Policy, PolicyEntry
+from worker.process.run import Control
 
 MIB = 2**20
 PLACES = {0: OpenTarget(path="/dev/nvme0n1", device="nvme0n1")}
@@ -86,7 +85,7 @@ def test_a_restart_of_the_host_does_not_forget_it(host: Host, monkeypatch: pytes
 def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    monkeypatch.setattr(wear, "EVERY_S", 0.001)
     limit, control = started(host, 4 * MIB), Control("a")
     with limit.watching(control):
         assert not control.stopped.wait(0.05)
@@ -127,7 +126,7 @@ def test_a_trial_may_not_switch_the_counting_off_at_another_target_on_the_limite
 def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
     host: Host, monkeypatch: pytest.MonkeyPatch, gone: bool, words: str
 ) -> None:
-    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    monkeypatch.setattr(wear, "EVERY_S", 0.001)
     switch(host, "1")
     limit, control = started(host, 4 * MIB), Control("a")
     with limit.watching(control):

@@ -11,13 +11,13 @@ import pytest
 from worker.contract.items import Finished, Item, Outcome, Phase
 from worker.contract.orders import Arming, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.policy import Policy
+from worker.process.run import Control
 from worker.settings import session
 from worker.tests.service import until
 

@@ -1,7 +1,6 @@
 """The fio engine: `output` reads fio, `difference` makes samples, `watch` limits it, `stream` runs it."""
 
-from worker.engines.fio.check import check
-from worker.engines.fio.probe import installation, offer
+from worker.engines.fio.probe import check, installation, offer
 from worker.engines.fio.stream import run_stream
 
 __all__ = ["check", "installation", "offer", "run_stream"]

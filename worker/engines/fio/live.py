@@ -24,10 +24,9 @@ import msgspec
 
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
-from worker.engines.device import Counted, has_counted_nothing, is_frozen
-from worker.engines.fio.difference import Differ, runtime_ms
-from worker.engines.fio.output import Dump
+from worker.engines.fio.output import Differ, Dump, runtime_ms
 from worker.engines.sampling import Reading, Sampler
+from worker.kernel.counters import Counted, has_counted_nothing, is_frozen
 
 DUMP_S = 1.0  # fio's status interval
 SILENT_S = 1.5  # time without a dump after which fio is silent

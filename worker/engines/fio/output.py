@@ -6,8 +6,13 @@ decoded directly into typed structs, which takes about 0.1 ms.
 """
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
+
+from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.packing import Histogram, pack
+from worker.engines.sampling import NO_LATENCIES, direction_sample
 
 MAX_DUMP_BYTES = 8 * 1024 * 1024
 TEXT_KEPT = 16 * 1024
@@ -153,3 +158,172 @@ def decode(raw: bytes) -> Dump | None:
             continue
         return Dump(text.strip(), body.version, body.timestamp_ms, body.jobs) if body.jobs else None
     return None
+
+
+# Convert fio's cumulative dumps to the I/Os of each interval, and to the result.
+#
+# All values of a dump count from the start of the job, and again from the end of its ramp. An interval is the
+# difference of two dumps in counts, bytes and histogram bins. Means, maxima and printed percentiles cannot be
+# subtracted.
+#
+# fio sets `io_bytes` and `runtime` when a dump is due, but prints the dump only after every job has completed an I/O,
+# and reads the histograms then (stat.c, __show_running_run_stats). I/Os are therefore counted from the histograms,
+# and so are bytes if all I/Os have the same size. Jobs leave the ramp at different times: I/Os of a job in its ramp
+# have no latency and are not counted.
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """Cumulative values of one direction."""
+
+    ios: int = 0
+    bytes: int = 0
+    bins: dict[int, int] = {}
+
+
+class Differ:
+    """Feed it dumps in order. `io_bytes` is the size of every I/O, None if sizes differ.
+
+    Every interval takes its I/Os from those that earlier ones have left, so that all add up to the final dump.
+    """
+
+    def __init__(
+        self,
+        kind: LatencyKind,
+        directions: Sequence[Direction],
+        *,
+        io_bytes: int | None,
+        expected: Collection[Direction] = (),
+    ) -> None:
+        """`expected`: directions that have a result even without any I/O, if another direction has some."""
+        self._kind = kind
+        self._io_bytes = io_bytes
+        self._expected = expected
+        self._reported = dict.fromkeys(directions, Totals())
+        self._told = dict.fromkeys(directions, Totals())  # of all intervals so far
+
+    def measured(self, dump: Dump) -> bool:
+        """Whether any job has left its ramp."""
+        return any(total.ios for total in self._totals(dump).values())
+
+    def advance(self, dump: Dump, *, final: bool = False) -> tuple[DirectionSample, ...]:
+        """The I/Os since the last interval."""
+        now = self._totals(dump, final=final)
+        before, self._reported = self._reported, now
+        return tuple(self._tell(each, now[each], _between(before[each].bins, now[each].bins)) for each in now)
+
+    def _tell(self, direction: Direction, now: Totals, latency: Histogram) -> DirectionSample:
+        told = self._told[direction]
+        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        return self._counted(direction, ios, moved_bytes, latency)
+
+    def spread(self, dump: Dump, share: float, device: DeviceSample | None) -> tuple[DirectionSample, ...]:
+        """A share of the I/Os that no interval has yet, but not more than the device completed meanwhile.
+
+        Their latencies are in the next interval. The device's counters do not contain trims.
+        """
+        limits = {Direction.READ: device.read_bytes, Direction.WRITE: device.write_bytes} if device else {}
+        return tuple(self._part(each, total, share, limits.get(each)) for each, total in self._totals(dump).items())
+
+    def results(self, dump: Dump) -> tuple[DirectionResult, ...]:
+        """The results of the final dump, for each direction with I/O and each expected one."""
+        return self._results(dump, totals_of(dump, self._kind))
+
+    def results_until(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
+        """The results of a dump before the final one, over `runtime_ms`. Call it after `advance`."""
+        return self._results(dump, self._reported, runtime_ms)
+
+    def _results(
+        self, dump: Dump, totals: Mapping[Direction, Totals], runtime_ms: int | None = None
+    ) -> tuple[DirectionResult, ...]:
+        job = dump.jobs[0]  # the only one: group_reporting
+        expected = self._expected if any(total.ios for total in totals.values()) else ()
+        return tuple(
+            _result(each, total, getattr(job, each), self._kind, runtime_ms or _lasted_ms(dump, each))
+            for each, total in totals.items()
+            if total.ios or each in expected
+        )
+
+    def _part(self, direction: Direction, now: Totals, share: float, limit_bytes: int | None) -> DirectionSample:
+        told = self._told[direction]
+        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        if limit_bytes is not None and moved_bytes:
+            share = min(share, limit_bytes / moved_bytes)
+        ios = round(ios * share)
+        return self._counted(
+            direction, ios, ios * self._io_bytes if self._io_bytes else round(moved_bytes * share), NO_LATENCIES
+        )
+
+    def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:
+        told = self._told[direction]
+        self._told[direction] = Totals(ios=told.ios + ios, bytes=told.bytes + moved_bytes)
+        return direction_sample(direction, ios=ios, moved_bytes=moved_bytes, latency=latency)
+
+    def _totals(self, dump: Dump, *, final: bool = False) -> dict[Direction, Totals]:
+        totals = totals_of(dump, self._kind)
+        if self._io_bytes is None or final:
+            return {each: totals[each] for each in self._told}
+        return {
+            each: msgspec.structs.replace(totals[each], bytes=totals[each].ios * self._io_bytes) for each in self._told
+        }
+
+
+DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)  # of fio
+
+
+def runtime_ms(dump: Dump) -> int:
+    """Length of the measured part on fio's clock: that of the longest direction and job."""
+    return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
+
+
+def totals_of(dump: Dump, kind: LatencyKind) -> dict[Direction, Totals]:
+    return {direction: _totals([getattr(job, direction) for job in dump.jobs], kind) for direction in DIRECTIONS}
+
+
+def _totals(flows: list[Flow], kind: LatencyKind) -> Totals:
+    bins: dict[int, int] = {}
+    for flow in flows:
+        for latency_ns, count in latency_of(flow, kind).bins.items():
+            bins[latency_ns] = bins.get(latency_ns, 0) + count
+    return Totals(
+        ios=sum(latency_of(flow, kind).N for flow in flows),
+        bytes=sum(flow.io_bytes for flow in flows),
+        bins=bins,
+    )
+
+
+def latency_of(flow: Flow, kind: LatencyKind) -> Latency:
+    return flow.lat_ns if kind is LatencyKind.LAT else flow.clat_ns
+
+
+def _between(before: dict[int, int], now: dict[int, int]) -> Histogram:
+    """Difference of two counters. A counter that decreased was reset at the end of the ramp."""
+    return _histogram({b: n - before.get(b, 0) for b, n in now.items()})
+
+
+def _histogram(bins: dict[int, int]) -> Histogram:
+    kept = sorted((latency_ns, count) for latency_ns, count in bins.items() if count > 0)
+    return Histogram(latency_ns=tuple(b for b, _ in kept), counts=tuple(n for _, n in kept))
+
+
+def _lasted_ms(dump: Dump, direction: Direction) -> int:
+    """fio's own time of a direction. A direction without I/O has the time of the others."""
+    flow: Flow = getattr(dump.jobs[0], direction)
+    return flow.runtime or runtime_ms(dump)
+
+
+def _result(direction: Direction, total: Totals, flow: Flow, kind: LatencyKind, runtime_ms: int) -> DirectionResult:
+    latency, seconds = latency_of(flow, kind), max(1, runtime_ms) / 1000
+    return DirectionResult(
+        direction=direction,
+        ios=total.ios,
+        bytes=total.bytes,
+        runtime_ms=runtime_ms,
+        iops=total.ios / seconds,
+        bytes_per_s=total.bytes / seconds,
+        latency_kind=kind,
+        latency_min_ns=latency.min,
+        latency_mean_ns=latency.mean,
+        latency_max_ns=latency.max,
+        latency_stddev_ns=latency.stddev,
+        latency=pack(_histogram(total.bins)),
+    )

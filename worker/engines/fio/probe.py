@@ -10,6 +10,7 @@ import re
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
 from contextlib import suppress
 from errno import EOPNOTSUPP
 from functools import lru_cache
@@ -17,10 +18,35 @@ from pathlib import Path
 
 from worker.contract.inventory import EngineOffer
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
-from worker.engines.device import SYS_BLOCK
-from worker.engines.errors import StreamFailed, last_words
-from worker.engines.fio.version import completion_latency_problem
-from worker.process import ToolError, ask
+from worker.engines.base import Check, State, StreamFailed, last_words
+from worker.kernel.counters import SYS_BLOCK
+from worker.process.run import ToolError, ask
+
+# Known errors of particular fio versions.
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """(3, 33) for `fio-3.33` or `fio-3.36-12-gabcd`; (0, 0) for an unknown format."""
+    match = re.search(r"([0-9]+)\.([0-9]+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def completion_latency_problem(version: str, work: FioWorkload) -> str:
+    """Why the completion latency of this fio version is wrong, "" if it is not.
+
+    With sqthread_poll it is the only available latency. It was wrong before 3.34
+    (axboe/fio#1484), and at queue depths above 1 before 3.36 (axboe/fio pull 1594).
+    """
+    if work.ioengine is not IoEngine.IO_URING or not work.uring.sqthread_poll:
+        return ""
+    needed = (3, 34) if work.iodepth == 1 else (3, 36)
+    if version_of(version) >= needed:
+        return ""
+    return (
+        f"{version} reports a wrong completion latency for sqthread_poll at depth {work.iodepth}: "
+        f"install fio {needed[0]}.{needed[1]} or newer, or measure without sqthread_poll."
+    )
+
 
 TRY_LIMIT_S = 20.0
 URING_OPTIONS = UringOptions.__struct_fields__
@@ -198,3 +224,20 @@ def _disabled() -> str:
 def _errors(words: str) -> str:
     said = [line for line in words.splitlines() if "error" in line or "fio:" in line or "fail" in line]
     return last_words("\n".join(said) or words, lines=3)
+
+
+# The checks of fio and io_uring for `sweetspot-worker doctor`.
+
+
+def check() -> Iterator[Check]:
+    found = offer()
+    if found is None:
+        advice = "Install it: apt install fio. Prefill needs it for every engine."
+        yield Check("fio", State.BROKEN, "fio was not found on the PATH.", advice)
+        return
+    yield Check("fio", State.OK, f"{found.version}; supports: {', '.join(found.features) or 'nothing'}")
+    if IoEngine.IO_URING in found.features:
+        yield Check("io_uring", State.OK, "works")
+        return
+    advice = "See “sysctl kernel.io_uring_disabled”; in a container, its seccomp profile must allow io_uring."
+    yield Check("io_uring", State.BROKEN, "does not work on this host.", advice)

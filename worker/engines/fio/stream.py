@@ -3,29 +3,180 @@
 fio does not mark the final dump: it is the last one before the output ends.
 """
 
+import os
+import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from errno import EILSEQ, EOPNOTSUPP
+
+import msgspec
 
 from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
 from worker.contract.workload import Stream
-from worker.engines.capacity import check_capacity
-from worker.engines.device import is_gone
-from worker.engines.errors import StreamFailed, errno_words
-from worker.engines.fio.gate import gate_of
+from worker.engines.base import StreamFailed, check_capacity, errno_words, last_words
 from worker.engines.fio.live import DumpSampler
-from worker.engines.fio.messages import code_of
-from worker.engines.fio.output import Dump
-from worker.engines.fio.probe import check_features
-from worker.engines.fio.version import completion_latency_problem
-from worker.engines.fio.watch import KILLED, Ended, StreamLimits, watch
+from worker.engines.fio.output import BadOutput, Dump, OutputReader
+from worker.engines.fio.probe import check_features, completion_latency_problem
 from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
 from worker.engines.stopping import SharedStop, StopWatch
-from worker.open_target import OpenTarget
-from worker.process import Scope
+from worker.kernel.counters import is_gone
+from worker.kernel.targets import OpenTarget
+from worker.process.run import Limits, Reason, Stopped, follow
+from worker.process.scope import Child, Scope
 from worker.recipes import render
-from worker.recipes.fio import workload_of
+from worker.recipes.base import Recipe
+from worker.recipes.fio.job import workload_of
+from worker.recipes.steps import render_prefill
+
+# Follow one fio process until it ends, with its limits.
+
+KILLED = 128 + 9  # exit status
+
+
+class StreamLimits(msgspec.Struct, frozen=True):
+    cancelled: threading.Event
+    silence_s: float
+    total_s: float
+
+
+class Ended(msgspec.Struct, frozen=True):
+    exit_code: int
+    last: Dump | None
+    stdout_text: str  # standard output that was not JSON
+    stderr: str
+    stalled_s: float = 0  # of a device that is frozen: fio was killed
+
+    @property
+    def words(self) -> str:
+        return last_words(f"{self.stdout_text}\n{self.stderr}")
+
+
+def watch(
+    child: Child,
+    scope: Scope,
+    limits: StreamLimits,
+    on_dump: Callable[[Dump], None],
+    on_poll: Callable[[], None] = lambda: None,
+    is_frozen: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Follow fio to its end; `on_dump` gets every dump as it arrives, `on_poll` is called every 0.25 s.
+
+    Raises StreamFailed after killing the scope. If the device `is_frozen` and fio has measured something, silence is
+    not a failure: `Ended.stalled_s` is then the limit. Only complete dumps are a sign of life. fio is killed at once,
+    and writes nothing more.
+    """
+    reader = OutputReader()
+    dumps: list[Dump] = []
+
+    def take(data: bytes) -> bool:
+        found = reader.feed(data)
+        dumps[:] = found[-1:] or dumps
+        for dump in found:
+            on_dump(dump)
+        return bool(found)
+
+    bounds = Limits(total_s=limits.total_s, silence_s=limits.silence_s)
+    try:
+        code = follow(child, scope, bounds, take, cancelled=limits.cancelled, on_poll=on_poll, grace_s=0)
+    except BadOutput as error:
+        raise StreamFailed("fio_output_bad", str(error)) from error
+    except Stopped as stopped:
+        if stopped.reason is Reason.SILENT and dumps and is_frozen():
+            return Ended(KILLED, dumps[-1], reader.text, child.stderr(), stalled_s=limits.silence_s)
+        raise StreamFailed(*_reason(stopped.reason, limits)) from stopped
+    return Ended(code, dumps[-1] if dumps else None, reader.text, child.stderr())
+
+
+def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:
+    """Code and message."""
+    if reason is Reason.CANCELLED:
+        return "cancelled", "The stream was cancelled and fio was killed."
+    if reason is Reason.SILENT:
+        return (
+            "fio_silent",
+            f"fio, which reports every second, printed nothing for {limits.silence_s:g} s and was killed. "
+            "The device or fio may hang: check the kernel log.",
+        )
+    if reason is Reason.TIMEOUT:
+        return "fio_timeout", f"fio did not finish within its limit of {limits.total_s:g} s and was killed."
+    return "fio_error", "The supervisor of fio was killed, so fio was killed too."
+
+
+# The codes of fio's error messages.
+
+# Pattern in fio's output -> code of the failure.
+_CODES = (
+    (
+        re.compile(r"Bad option|[Ff]ailed parsing|not a valid|out of range|unrecognized option|job .* dropped"),
+        "option_refused",
+    ),
+    (re.compile(r"engine \S+ not loadable|failed to load engine|io_queue_init|queue_init"), "engine_missing"),
+)
+
+
+def code_of(output: str) -> str:
+    return next((code for pattern, code in _CODES if pattern.search(output)), "fio_error")
+
+
+# Hold fio's jobs right before their first I/O, for the common start of a trial on several hosts.
+#
+# From its launch to its first I/O, fio needs up to a second, and more on a busy host: it calibrates its clock, starts
+# its jobs and waits for them in steps of 100 ms. So fio is launched early. Each job is prepared completely, and then
+# runs `exec_prerun`, a shell that waits for a line in a pipe. fio starts a job's clock after that.
+
+MAX_JOBS = 4096  # one line for each; they fit into a pipe
+
+
+class Gate:
+    """`fds` must be inherited by fio."""
+
+    fds: tuple[int, ...] = ()
+
+    def __init__(self, reader: int, writer: int) -> None:
+        self.fds = (reader,)
+        self._writer = writer
+
+    def held(self, recipe: Recipe) -> Recipe:
+        """The recipe with jobs that wait. Without a line, exec_prerun fails and so does the job.
+
+        fio appends a redirection to the command, into a file in the target directory. It belongs to `exit 1`, so the
+        file is not created.
+        """
+        wait = f"read line </proc/self/fd/{self.fds[0]} || exit 1"
+        return msgspec.structs.replace(recipe, job_text=f"[global]\nexec_prerun={wait}\n{recipe.job_text}")
+
+    def open(self) -> None:
+        os.write(self._writer, b"\n" * MAX_JOBS)
+
+
+class NoGate(Gate):
+    """For a job that starts at once."""
+
+    def __init__(self) -> None:
+        pass
+
+    def held(self, recipe: Recipe) -> Recipe:
+        return recipe
+
+    def open(self) -> None:
+        pass
+
+
+@contextmanager
+def gate_of(scope: Scope) -> Iterator[Gate]:
+    """The gate of the scope's program; nothing is held if the program may start at once."""
+    if not scope.not_before:
+        yield NoGate()
+        return
+    reader, writer = os.pipe()
+    try:
+        yield Gate(reader, writer)
+    finally:
+        os.close(reader)
+        os.close(writer)
+
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
@@ -143,3 +294,44 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
     if ended.exit_code == KILLED:
         return StreamFailed("fio_error", f"fio was killed, perhaps because it needed too much memory: {words}")
     return StreamFailed(code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")
+
+
+# Prefill: write files completely before they are first used, with progress.
+#
+# Prefill uses fio for every engine: a host without fio cannot prefill. No other code outside of the folders `fio`
+# does.
+
+
+def prefill(
+    stream: Stream,
+    open_target: OpenTarget,
+    *,
+    scope: Scope,
+    cancelled: threading.Event,
+    silence_limit_s: float,
+    total_limit_s: float,
+    on_progress: Callable[[float], None],
+) -> None:
+    """Write the stream's files; `on_progress` gets percent about once per second. Does nothing if no prefill is
+    needed. Raises StreamFailed."""
+    if render_prefill(stream) is None:
+        return
+    recipe = recipe_at(stream, open_target, _rendered)
+    total_bytes = (stream.workload.size_bytes or 0) * stream.workload.files
+
+    def say(dump: Dump) -> None:
+        on_progress(min(100.0, 100 * dump.jobs[0].write.io_bytes / total_bytes))
+
+    child = scope.spawn(
+        recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
+    )
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), say)
+    written = final_dump(ended, stream, open_target).jobs[0].write.io_bytes
+    if written != total_bytes:
+        raise StreamFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")
+
+
+def _rendered(stream: Stream) -> Recipe:
+    recipe = render_prefill(stream)
+    assert recipe is not None
+    return recipe

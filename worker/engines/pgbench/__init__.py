@@ -1,16 +1,222 @@
 """The pgbench engine: `program` runs a temporary PostgreSQL cluster and pgbench, `stream` starts and follows it."""
 
+import math
 import os
-from collections.abc import Iterator
+import pwd
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from worker.checks import Check, State
+import msgspec
+
 from worker.contract.inventory import EngineOffer
+from worker.contract.items import (
+    Attachment,
+    Direction,
+    DirectionResult,
+    LatencyKind,
+    MediaType,
+    Sample,
+    StreamResult,
+    StreamStarted,
+)
+from worker.contract.packing import Histogram, bucket_ns, pack
+from worker.contract.workload import Stream
+from worker.engines.base import Check, OwnProgram, State
 from worker.engines.pgbench import program
-from worker.engines.pgbench.stream import run_stream
-from worker.engines.pgbench.version import missing_user, version
-from worker.recipes.pgbench import INSTALLATION
+from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.stopping import SharedStop
+from worker.kernel.targets import OpenTarget
+from worker.process.run import Limits, ToolError, ask
+from worker.process.scope import Scope
+from worker.recipes import render
+from worker.recipes.base import temporary_folder
+from worker.recipes.pgbench import INSTALLATION, METRICS
 
-__all__ = ["check", "installation", "offer", "run_stream"]
+# Run one pgbench test as a stream: start the program, follow its output, take its result.
+
+# The installed PostgreSQL.
+
+
+def version() -> str:
+    """`PostgreSQL 15.18`; "" if it is not installed."""
+    folder = program.bin_folder()
+    if not folder:
+        return ""
+    try:
+        words = ask(f"{folder}/pgbench", "--version").out.split()  # pgbench (PostgreSQL) 15.18 (Debian 15.18-0)
+    except ToolError:
+        return ""
+    return f"PostgreSQL {words[2]}" if len(words) > 2 else ""
+
+
+def missing_user() -> str:
+    """The user that PostgreSQL runs as, if the worker is root and it does not exist; else ""."""
+    if os.geteuid() != 0:
+        return ""
+    try:
+        pwd.getpwnam(program.USER)
+    except KeyError:
+        return program.USER
+    return ""
+
+
+COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
+PROGRAM = OwnProgram(name="pgbench", work="pgbench", code="pgbench_error", most_bytes=16 * 1024 * 1024)
+STOP_GRACE_S = 2.0  # for the server's end, so that it leaves no shared memory
+
+
+class Line(msgspec.Struct, frozen=True):
+    event: str
+    end_ms: int = 0
+    latencies_us: list[tuple[int, int]] = []
+    failed: int = 0
+    load_ms: int = 0
+    usr_ms: int = 0
+    sys_ms: int = 0
+    report: str = ""
+
+
+class Transactions:
+    """Completed transactions by latency; exact, because pgbench reports whole microseconds."""
+
+    def __init__(self) -> None:
+        self.by_us: Counter[int] = Counter()
+        self.failed = 0
+
+    def add(self, line: Line) -> None:
+        self.by_us.update(dict(line.latencies_us))
+        self.failed += line.failed
+
+    @property
+    def count(self) -> int:
+        return self.by_us.total()
+
+    @property
+    def histogram(self) -> Histogram:
+        """In the buckets that all engines use."""
+        buckets: Counter[int] = Counter()
+        for us, count in self.by_us.items():
+            buckets[bucket_ns(1000 * us)] += count
+        found = sorted(buckets.items())
+        return Histogram(latency_ns=tuple(ns for ns, _ in found), counts=tuple(count for _, count in found))
+
+    def result(self, runtime_ms: int) -> DirectionResult:
+        mean_us = sum(us * count for us, count in self.by_us.items()) / self.count
+        variance = sum((us - mean_us) ** 2 * count for us, count in self.by_us.items()) / self.count
+        return DirectionResult(
+            direction=Direction.TRANSACTION,
+            ios=self.count,
+            bytes=0,
+            runtime_ms=runtime_ms,
+            iops=1000 * self.count / runtime_ms,
+            bytes_per_s=0,
+            latency_kind=LatencyKind.LAT,
+            latency_min_ns=1000 * min(self.by_us),
+            latency_mean_ns=1000 * mean_us,
+            latency_max_ns=1000 * max(self.by_us),
+            latency_stddev_ns=1000 * math.sqrt(variance),
+            latency=pack(self.histogram),
+        )
+
+
+class Reader:
+    """Reads the program's output and sends a sample for each line of a second."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.whole = Transactions()
+        self.end: Line | None = None
+        self.end_ms = 0
+        self._sampler = sampler
+        self._rest = b""
+
+    def feed(self, data: bytes) -> bool:
+        lines, self._rest = PROGRAM.lines(self._rest + data)
+        for text in lines:
+            self._take(text)
+        return bool(lines)
+
+    def _take(self, text: bytes) -> None:
+        line = PROGRAM.decoded(text, Line)
+        if line.event == "end":
+            self.end = line
+        elif line.event == "loading":
+            self._sampler.restart()  # the measured part begins after the last of these lines
+        elif line.event == "sample":
+            self._take_sample(line)
+
+    def _take_sample(self, line: Line) -> None:
+        second = Transactions()
+        for counted in (second, self.whole):
+            counted.add(line)
+        if self._sampler.count == 0:
+            self._sampler.began_at(time.monotonic() - line.end_ms / 1000)
+        self.end_ms = max(self.end_ms + 1, line.end_ms)
+        sample = direction_sample(Direction.TRANSACTION, ios=second.count, moved_bytes=0, latency=second.histogram)
+        self._sampler.emit((sample,), self._sampler.began + self.end_ms / 1000)
+
+
+def run_stream(
+    stream: Stream,
+    open_target: OpenTarget,
+    *,
+    scope: Scope,
+    cancelled: threading.Event,
+    silence_limit_s: float,
+    total_limit_s: float,
+    on_started: Callable[[StreamStarted], None],
+    on_sample: Callable[[Sample], None],
+    telemetry: Telemetry | None = None,
+    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
+) -> StreamResult:
+    """As `engines.Engine` says. The program reports each second, also while the database is loaded."""
+    recipe = recipe_at(stream, open_target, render)
+    _give_folder(stream, open_target)
+    child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
+    started = stream_started(time.time(), stream, recipe, telemetry)
+    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=METRICS))
+    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
+    reader = Reader(sampler)
+    code = PROGRAM.follow(
+        child,
+        scope,
+        Limits(total_s=total_limit_s, silence_s=silence_limit_s),
+        reader.feed,
+        cancelled,
+        grace_s=STOP_GRACE_S,
+    )
+    if code or reader.end is None or not reader.whole.count:
+        raise PROGRAM.failed(child)
+    measured, end, seconds = reader.whole, reader.end, reader.end_ms / 1000
+    return StreamResult(
+        stream=stream.number,
+        started_at=time.time() - (time.monotonic() - sampler.began),
+        ended_at=time.time(),
+        engine_version=version(),
+        exit_code=code,
+        stderr=child.stderr(),
+        directions=(measured.result(reader.end_ms),),
+        usr_cpu_percent=end.usr_ms / seconds / 10,
+        sys_cpu_percent=end.sys_ms / seconds / 10,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics={
+            "tps": measured.count / seconds,
+            "load_s": end.load_ms / 1000,
+            "failed_transactions": measured.failed,
+        },
+        attachments=(Attachment(name="pgbench.txt", media_type=MediaType.TEXT, text=end.report),),
+    )
+
+
+def _give_folder(stream: Stream, open_target: OpenTarget) -> None:
+    """PostgreSQL refuses root, so its folder belongs to another user."""
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(program.USER)
+        os.chown(temporary_folder(stream), user.pw_uid, user.pw_gid, dir_fd=open_target.cwd_fd, follow_symlinks=False)
 
 
 def offer() -> EngineOffer | None:

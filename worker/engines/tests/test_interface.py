@@ -8,10 +8,10 @@ import pytest
 
 import worker
 from worker import engines, recipes
-from worker.checks import Check, State
 from worker.contract.engine import Workload
 from worker.contract.inventory import EngineOffer
 from worker.engines import ENGINES
+from worker.engines.base import Check, State
 
 ROOT = Path(worker.__file__).parent
 # The registries, prefill and steps (which use fio for every engine), and the format of histograms.

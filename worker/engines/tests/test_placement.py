@@ -9,7 +9,7 @@ import pytest
 
 from worker.contract.items import Sample
 from worker.contract.workload import CpusPolicy, Placement
-from worker.engines import StreamFailed
+from worker.engines.base import StreamFailed
 from worker.engines.tests.test_streams import Bench, bench, stream
 from worker.process import supervisor
 from worker.process.scope import _marker_of

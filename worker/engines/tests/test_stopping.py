@@ -3,10 +3,9 @@
 import msgspec
 import pytest
 
-from worker.contract.histogram import Histogram
 from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
-from worker.contract.packing import pack, unpack
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, Stopped, StopRule
+from worker.contract.packing import Histogram, pack, unpack
+from worker.contract.workload import Confidence, Settled, SteadyRounds, Stopped, StopRule
 from worker.engines.sampling import direction_sample
 from worker.engines.stopping import SharedStop, StopWatch
 

@@ -17,20 +17,30 @@ import msgspec
 import pytest
 
 from worker.contract.fio_options import FioOptions, Verify
-from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
-from worker.contract.packing import unpack
-from worker.contract.stopping import SteadyRounds
-from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
-from worker.engines import StreamFailed, capabilities, device, prefill
+from worker.contract.packing import merge, unpack
+from worker.contract.workload import (
+    MIB,
+    FioWorkload,
+    IoEngine,
+    Pattern,
+    SteadyRounds,
+    Stream,
+    TargetKind,
+    TargetRef,
+    UringOptions,
+)
+from worker.engines import capabilities
+from worker.engines.base import StreamFailed
 from worker.engines.fio import run_stream
-from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls
-from worker.engines.fio.version import version_of
-from worker.open_target import OpenTarget
-from worker.process import open_scope, supervisor
-from worker.process.scope import _marker_of
+from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls, version_of
+from worker.engines.fio.stream import prefill
+from worker.kernel import counters
+from worker.kernel.targets import OpenTarget
+from worker.process import supervisor
+from worker.process.scope import _marker_of, open_scope
 from worker.recipes import render
-from worker.recipes.fio import workload_of
+from worker.recipes.fio.job import workload_of
 
 
 class Bench:
@@ -219,12 +229,12 @@ def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any
 
 def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """fio's jobs are stopped after 2.5 s, and the device's counters with them, as if the drive had frozen."""
-    counters = device.Counters(0.0, 0, 0, 0, 0, 0, 0, in_flight=1)
+    at_first = counters.Counters(0.0, 0, 0, 0, 0, 0, 0, in_flight=1)
     frozen_at = time.monotonic() + 2.5
 
-    def counted(_device: str) -> device.Counters:
+    def counted(_device: str) -> counters.Counters:
         now = time.monotonic()
-        return msgspec.structs.replace(counters, at_s=now, read_ios=round(1000 * min(now, frozen_at)))
+        return msgspec.structs.replace(at_first, at_s=now, read_ios=round(1000 * min(now, frozen_at)))
 
     monkeypatch.setattr("worker.engines.sampling.read_counters", counted)
     threading.Timer(2.5, signal_jobs, [bench.state, signal.SIGSTOP]).start()
@@ -466,11 +476,11 @@ def test_it_reads_device_counters_as_the_kernel_documents_them(tmp_path: Path) -
     (tmp_path / "sdx").mkdir()
     stat = tmp_path / "sdx" / "stat"
     stat.write_text(" 100 0 800 5 200 0 1600 7 1 50 60 0 0 0 0 0 0\n")
-    before = device.read_counters("sdx", tmp_path)
+    before = counters.read_counters("sdx", tmp_path)
     time.sleep(0.05)
     stat.write_text(" 110 0 880 5 220 0 1760 7 1 60 80 0 0 0 0 0 0\n")
-    sample = device.sample_between("sdx", before, device.read_counters("sdx", tmp_path))
+    sample = counters.sample_between("sdx", before, counters.read_counters("sdx", tmp_path))
     assert sample is not None
     assert (sample.read_ios, sample.read_bytes, sample.write_ios, sample.write_bytes) == (10, 40960, 20, 81920)
     assert sample.queue_depth == pytest.approx(2 * sample.utilisation_percent / 100)
-    assert device.read_counters("none", tmp_path) is None
+    assert counters.read_counters("none", tmp_path) is None

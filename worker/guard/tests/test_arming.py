@@ -4,7 +4,8 @@ import pytest
 
 from worker.contract.orders import Arming
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
-from worker.guard import GuardRefused, serials_in_time, writes
+from worker.guard import serials_in_time, writes
+from worker.guard.refusal import GuardRefused
 
 ARMING = Arming(serials=("SN1",), by="olga", until=1000.0)
 

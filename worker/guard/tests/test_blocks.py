@@ -7,18 +7,19 @@ import pytest
 
 from worker import guard
 from worker.contract.workload import Stream
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.inventory.identity import identity
+from worker.kernel.signatures import identity
 from worker.link.targets import report_targets
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
 
 
-def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] | None = None) -> guard.GuardRefused:
+def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] | None = None) -> GuardRefused:
     """The refusal of a stream that is armed unless `armed` says otherwise."""
     with (
-        pytest.raises(guard.GuardRefused) as caught,
+        pytest.raises(GuardRefused) as caught,
         guard.admit(stream, allowed, (stream.target.stable_id,) if armed is None else armed),
     ):
         pass
@@ -174,7 +175,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
 
 
 def test_it_refuses_the_disk_that_the_host_runs_from(tmp_path: Path) -> None:
-    from worker.inventory import sysfs, usage
+    from worker.kernel import sysfs, usage
 
     disk = min(usage.read_usage().root_disks(), default="")
     if not disk or not Path(sysfs.device_path(disk)).exists():

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from worker import guard
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import PurgeMethod
 from worker.guard import content
+from worker.guard.content import SignatureNotNamed
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
-from worker.inventory import sysfs
-from worker.inventory.identity import identity
-from worker.inventory.signatures import Signature
-from worker.inventory.tests import formats
-from worker.inventory.tests.test_sysfs import Tree
+from worker.kernel import sysfs
+from worker.kernel.signatures import Signature, identity
+from worker.kernel.tests import formats
+from worker.kernel.tests.test_sysfs import Tree
 from worker.link.targets import report_targets
 from worker.policy import Policy
 
@@ -32,7 +32,7 @@ def refused_signatures(allowed: Policy, target: int = 0) -> list[tuple[str, str]
     try:
         with guard.admit(stream, allowed, armed):
             return []
-    except guard.SignatureNotNamed as refused:
+    except SignatureNotNamed as refused:
         return list(dict.fromkeys((each.device, each.type) for each in refused.found))
 
 
@@ -57,10 +57,10 @@ def test_it_never_overwrites_a_signature_that_the_policy_does_not_name(
         pass  # reading changes nothing
     armed = (allowed.targets[0].arming_serial,)
     assert refusal(rig.stream(allowed, writes=True), allowed, armed).code == "guard_signature"
-    with pytest.raises(guard.SignatureNotNamed), guard.lease_drives(allowed.targets, allowed, armed):
+    with pytest.raises(SignatureNotNamed), guard.lease_drives(allowed.targets, allowed, armed):
         pass
     target = rig.stream(allowed).target
-    with pytest.raises(guard.SignatureNotNamed), guard.lease_drive(target, allowed, armed, PurgeMethod.DISCARD):
+    with pytest.raises(SignatureNotNamed), guard.lease_drive(target, allowed, armed, PurgeMethod.DISCARD):
         pass
     for named, found in (("ext4", [(name, type_)]), (type_, [])):
         assert refused_signatures(rig.load(tmp_path, named_block(device, file, named))) == found
@@ -87,7 +87,7 @@ def test_the_line_that_it_gives_permits_what_is_there(allowed: Policy, tmp_path:
     rig.run("mkfs.ext4", "-q", "-F", part)
     allowed = rig.load(tmp_path, named_block(device, file, "swap"))
     with (
-        pytest.raises(guard.SignatureNotNamed) as caught,
+        pytest.raises(SignatureNotNamed) as caught,
         guard.admit(rig.stream(allowed, writes=True), allowed, (allowed.targets[0].arming_serial,)),
     ):
         pass

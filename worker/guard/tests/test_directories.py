@@ -9,6 +9,7 @@ from msgspec import structs
 from worker import guard
 from worker.contract.workload import Stream
 from worker.guard.directories import _file_system
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.policy import Policy
 
@@ -28,8 +29,8 @@ def allow_file(tmp_path: Path, path: Path, **more: Any) -> Policy:
     return rig.load(tmp_path, {"id": "image", "kind": "file", "path": str(path), **more})
 
 
-def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] = ()) -> guard.GuardRefused:
-    with pytest.raises(guard.GuardRefused) as caught, guard.admit(stream, allowed, armed):
+def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] = ()) -> GuardRefused:
+    with pytest.raises(GuardRefused) as caught, guard.admit(stream, allowed, armed):
         pass
     return caught.value
 
@@ -167,7 +168,7 @@ def test_all_streams_in_a_directory_need_space_and_keep_their_files(tmp_path: Pa
     with guard.admit(reader, allowed, (), [writer]):
         assert not old.exists()
     larger = structs.replace(rig.stream(allowed, files=2), number=1, name="w")
-    with pytest.raises(guard.GuardRefused, match="the policy allows"), guard.admit(larger, allowed, (), [reader]):
+    with pytest.raises(GuardRefused, match="the policy allows"), guard.admit(larger, allowed, (), [reader]):
         pass
 
 

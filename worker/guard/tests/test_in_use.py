@@ -14,11 +14,12 @@ import pytest
 from worker import guard
 from worker.guard import blocks, openers
 from worker.guard.lease import Lease
+from worker.guard.protection import twins
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
-from worker.guard.twins import twins
-from worker.inventory import sysfs, usage
-from worker.inventory.tests.test_sysfs import Tree
+from worker.kernel import sysfs, usage
+from worker.kernel.tests.test_sysfs import Tree
 from worker.policy import Policy
 
 WWID = "naa.6000d31003d5d4000000000000000012"
@@ -136,7 +137,7 @@ def test_it_finds_targets_of_nvmet_and_lio(tmp_path: Path) -> None:
     wanted = {openers.identity(exported.stat())}
     found = ("nvmet (nvmet/subsystems/nqn.x/namespaces/1)", "LIO (target/core/fileio_0/disk)")
     assert openers.exports(wanted, tmp_path) == found
-    with pytest.raises(guard.GuardRefused, match="LIO"):
+    with pytest.raises(GuardRefused, match="LIO"):
         openers.refuse_if_opened("/dev/x", wanted, configfs=tmp_path)
     assert openers.exports({("block", 8, 0)}, tmp_path) == ()
 
@@ -149,7 +150,7 @@ def test_it_refuses_what_it_cannot_check(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "4711/comm").write_text("qemu-system-x86\n")
     scan = os.scandir
     monkeypatch.setattr(os, "scandir", lambda path: hidden(path) if Path(path).name == "fd" else scan(path))
-    with pytest.raises(guard.GuardRefused, match=r"qemu-system-x86 \(process 4711\) cannot be read"):
+    with pytest.raises(GuardRefused, match=r"qemu-system-x86 \(process 4711\) cannot be read"):
         openers.openers({("block", 8, 0)}, tmp_path)
     assert openers.openers({("block", 8, 0)}, tmp_path, strict=False) == ()  # to read a drive
 
@@ -188,7 +189,7 @@ def test_a_lease_hands_its_drive_over_for_one_program_only(device: str) -> None:
             os.close(os.open(device, os.O_RDWR | os.O_EXCL))
         with pytest.raises(OSError, match="busy"):
             os.open(device, os.O_RDWR | os.O_EXCL)
-        with pytest.raises(guard.GuardRefused) as refused:
+        with pytest.raises(GuardRefused) as refused:
             _take_during_handover(held)
         assert refused.value.code == "guard_busy"
     with pytest.raises(ValueError, match="not held"):
@@ -226,6 +227,6 @@ def test_a_lease_notices_that_another_drive_got_its_name(device: str, tmp_path: 
 
     with Lease(device, name=Path(device).name) as held:
         assert held.stable_id == sysfs.stable_id(held.name)
-        with pytest.raises(guard.GuardRefused) as refused:
+        with pytest.raises(GuardRefused) as refused:
             exchange(held)
     assert refused.value.code == "guard_serial_changed"

@@ -13,10 +13,11 @@ import pytest
 from worker import guard
 from worker.guard import blocks, loop_files
 from worker.guard.loop_files import File
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
-from worker.inventory import usage
-from worker.inventory.identity import identity
+from worker.kernel import usage
+from worker.kernel.signatures import identity
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
@@ -120,7 +121,7 @@ def test_it_never_writes_a_file_that_a_loop_device_uses(tmp_path: Path, image: P
         refused = refusal(stream, allowed)
         assert (refused.code, Path(other).name in refused.message) == ("guard_held", True)
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
-        with way(image) as other, pytest.raises(guard.GuardRefused) as caught:
+        with way(image) as other, pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
         assert (caught.value.code, Path(other).name in caught.value.message) == ("guard_held", True)
 
@@ -135,7 +136,7 @@ def test_it_never_uses_a_loop_device_whose_file_another_one_uses(tmp_path: Path,
             assert (refused.code, Path(other).name in refused.message) == ("guard_held", True)
         with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
             place.recheck(programs=True)
-            with way(image), pytest.raises(guard.GuardRefused) as caught:
+            with way(image), pytest.raises(GuardRefused) as caught:
                 place.recheck(programs=False)
             assert caught.value.code == "guard_held"
 
@@ -148,7 +149,7 @@ def test_it_never_writes_a_scratch_file_that_a_loop_device_uses(tmp_path: Path) 
     with guard.admit(stream, allowed, ()) as place:
         file = rig.sparse(scratch / ".sweetspot/sweetspot.1048576.0", rig.MIB)
         place.recheck(programs=True)
-        with rig.loop(file), pytest.raises(guard.GuardRefused) as caught:
+        with rig.loop(file), pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
         assert caught.value.code == "guard_held"
     with rig.loop(file) as other:
@@ -380,7 +381,7 @@ def test_a_recheck_finds_a_loop_device_on_the_held_drive(allowed: Policy, device
     stream = rig.stream(allowed, writes=True)
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
         place.recheck(programs=True)
-        with rig.loop(Path(device)) as other, pytest.raises(guard.GuardRefused) as caught:
+        with rig.loop(Path(device)) as other, pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
         assert (caught.value.code, Path(other).name in caught.value.message) == ("guard_held", True)
 
@@ -389,7 +390,7 @@ def test_a_recheck_finds_a_program_that_opened_the_held_drive(allowed: Policy, d
     stream = rig.stream(allowed, writes=True)
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place, rig.opened_elsewhere(device) as process:
         place.recheck(programs=False)
-        with pytest.raises(guard.GuardRefused) as caught:
+        with pytest.raises(GuardRefused) as caught:
             place.recheck(programs=True)
         assert (caught.value.code, f"(process {process})" in caught.value.message) == ("guard_held", True)
 
@@ -410,7 +411,7 @@ def test_a_recheck_finds_that_a_held_drive_changed(tmp_path: Path, file: Path) -
                 if not code:
                     place.recheck(programs=False)
                     continue
-                with pytest.raises(guard.GuardRefused) as caught:
+                with pytest.raises(GuardRefused) as caught:
                     place.recheck(programs=False)
                 assert caught.value.code == code
 
@@ -421,7 +422,7 @@ def test_a_recheck_finds_that_a_held_loop_device_grew(allowed: Policy, device: s
         with file.open("r+b") as grown:
             grown.truncate(96 * rig.MIB)
         rig.run("losetup", "--set-capacity", device)
-        with pytest.raises(guard.GuardRefused) as caught:
+        with pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
     assert caught.value.code == "guard_changed"
 
@@ -434,7 +435,7 @@ def test_a_recheck_finds_that_a_held_loop_device_moved(allowed: Policy, device: 
             status = bytearray(fcntl.ioctl(loop, 0x4C05, bytes(232)))
             status[24:32] = rig.MIB.to_bytes(8, "little")
             fcntl.ioctl(loop, 0x4C04, bytes(status))
-        with pytest.raises(guard.GuardRefused) as caught:
+        with pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
     assert caught.value.code in ("guard_changed", "guard_serial_changed")  # the offset is part of its stable id
 
@@ -445,10 +446,10 @@ def test_a_recheck_finds_another_file_at_the_path_of_the_held_one(tmp_path: Path
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
         place.recheck(programs=True)
         image.rename(image.with_suffix(".moved"))
-        with pytest.raises(guard.GuardRefused):
+        with pytest.raises(GuardRefused):
             place.recheck(programs=False)
         rig.sparse(image)
-        with pytest.raises(guard.GuardRefused):
+        with pytest.raises(GuardRefused):
             place.recheck(programs=False)
 
 

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from worker import guard, mounts
+from worker import guard
 from worker.contract.workload import Stream
+from worker.guard.directories import remove_private_directory
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
+from worker.kernel import mounts
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
@@ -32,7 +35,7 @@ class Target:
 
 
 def refusal(stream: Stream, allowed: Policy, *armed: str) -> str:
-    with pytest.raises(guard.GuardRefused) as caught, guard.admit(stream, allowed, armed):
+    with pytest.raises(GuardRefused) as caught, guard.admit(stream, allowed, armed):
         pass
     return caught.value.code
 
@@ -110,7 +113,7 @@ def test_without_copies_of_mounts_a_mount_during_the_trial_is_refused_at_the_nex
     with guard.admit(target.stream, target.allowed, ()) as place:
         overwrite(NAME, place.cwd_fd)
         place.recheck(programs=False)
-        with rig.bound(target.precious, target.private / NAME), pytest.raises(guard.GuardRefused) as caught:
+        with rig.bound(target.precious, target.private / NAME), pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
         assert caught.value.code == "guard_mounted"
         assert str(target.path) in caught.value.message
@@ -124,7 +127,7 @@ def test_without_copies_of_mounts_a_mount_over_a_file_target_is_refused_at_the_n
     allowed = rig.load(tmp_path, {"id": "image", "kind": "file", "path": str(image)})
     with guard.admit(rig.stream(allowed), allowed, ()) as place:
         place.recheck(programs=False)
-        with rig.bound(target.precious, image), pytest.raises(guard.GuardRefused) as caught:
+        with rig.bound(target.precious, image), pytest.raises(GuardRefused) as caught:
             place.recheck(programs=False)
     assert caught.value.code == "guard_mounted"
 
@@ -138,11 +141,11 @@ def test_removing_the_private_directory_removes_nothing_while_something_is_mount
     point.touch() if kind == "file" else point.mkdir()
     (target.private / "first").touch()
     with rig.bound(target.precious if kind == "file" else target.other, point):
-        with pytest.raises(guard.GuardRefused) as caught:
-            guard.remove_private_directory(str(target.path))
+        with pytest.raises(GuardRefused) as caught:
+            remove_private_directory(str(target.path))
         assert caught.value.code == "guard_mounted"
         assert str(point) in caught.value.message
         assert (target.private / "first").exists()
     assert target.precious.read_bytes() == b"precious"
-    guard.remove_private_directory(str(target.path))
+    remove_private_directory(str(target.path))
     assert not target.private.exists()

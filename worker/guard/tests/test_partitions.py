@@ -6,18 +6,20 @@ from typing import Any
 import pytest
 
 from worker import guard
-from worker.contract.steps import WriteStep
-from worker.engines.capacity import size_of
+from worker.contract.workload import WriteStep
+from worker.engines.base import size_of
+from worker.guard.blocks import write_problem
 from worker.guard.protection import refuse_protected
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
-from worker.inventory import sysfs
-from worker.inventory.identity import identity, part_uuid
-from worker.inventory.tests import formats
-from worker.inventory.tests.test_sysfs import Tree
+from worker.kernel import sysfs
+from worker.kernel.signatures import identity, part_uuid
+from worker.kernel.sysfs import MAX_ID, is_part_of, shortened
+from worker.kernel.tests import formats
+from worker.kernel.tests.test_sysfs import Tree
 from worker.policy import Policy
-from worker.recipes import step_stream
-from worker.stable_id import MAX_ID, is_part_of, shortened
+from worker.recipes.steps import step_stream
 
 pytestmark = rig.needs_root
 TABLES = ["gpt", "PMBR", "dos"]
@@ -34,7 +36,7 @@ def code(allowed: Policy, target: int = 0) -> str:
             rig.stream(allowed, writes=True, target=target), allowed, (allowed.targets[target].arming_serial,)
         ):
             return ""
-    except guard.GuardRefused as refused:
+    except GuardRefused as refused:
         return refused.code
 
 
@@ -107,12 +109,12 @@ def test_a_partition_without_destroy_is_protected_from_its_disk(tmp_path: Path, 
         guard.lease_drives(allowed.targets[:1], allowed, armed),
         guard.admit(rig.stream(allowed, writes=True), allowed, armed),
     ):
-        with pytest.raises(guard.GuardRefused) as refused, attempt:
+        with pytest.raises(GuardRefused) as refused, attempt:
             pass
         assert refused.value.code == "guard_protected"
-    with pytest.raises(guard.GuardRefused):
+    with pytest.raises(GuardRefused):
         guard.recheck_drives(allowed.targets[:1], allowed, armed)
-    assert "protects" in guard.write_problem(allowed.targets[0], allowed)
+    assert "protects" in write_problem(allowed.targets[0], allowed)
     assert code(rig.load(tmp_path, whole, free)) == ""
 
 
@@ -142,7 +144,7 @@ def is_protected(allowed: Policy, name: str) -> bool:
     """Whether the first target is refused because it covers another one."""
     try:
         refuse_protected(allowed.targets[0], name, allowed)
-    except guard.GuardRefused as refused:
+    except GuardRefused as refused:
         return refused.code == "guard_protected"
     return False
 

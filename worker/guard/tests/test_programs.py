@@ -11,6 +11,7 @@ import pytest
 
 from worker import guard
 from worker.guard import openers
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
 from worker.policy import Policy
@@ -122,7 +123,7 @@ def test_it_refuses_to_write_a_file_that_anything_has_open(
         assert refusal(stream, allowed).code == "guard_held"
     with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
         place.recheck(programs=True)
-        with program(text, str(image)), pytest.raises(guard.GuardRefused):
+        with program(text, str(image)), pytest.raises(GuardRefused):
             place.recheck(programs=True)
 
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from worker.contract.controllers import Controller, PhysicalDrive
+from worker.contract.inventory import Controller, PhysicalDrive
 from worker.controllers import ToolAnswers
 from worker.controllers.tests.tools import printing
-from worker.inventory import controllers, devices, pci
-from worker.inventory.usage import Usage
+from worker.inventory import controllers, devices
+from worker.kernel import pci
+from worker.kernel.usage import Usage
 
 RAID, HBA, ARECA = "0000:03:00.0", "0000:04:00.0", "0000:05:00.0"
 UNUSED = Usage(mounts=(), swaps=(), swap_files=())
@@ -98,7 +99,7 @@ def test_it_says_why_a_raid_controller_tells_nothing(
     sys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("worker.process.tools._PLACES", ())
+    monkeypatch.setattr("worker.process.run._PLACES", ())
     found = take(sys, controllers.ask_tools(sys))[RAID]
     assert (found.tool, found.virtual_drives, found.physical_drives) == ("sysfs", (), ())
     assert found.problem == (

@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
-from worker.inventory import dmi
-from worker.inventory.sysfs import SYS
+from worker.inventory import host
+from worker.kernel.sysfs import SYS
 
 
 def structure(kind: int, body: bytes, *strings: str) -> bytes:
@@ -24,7 +24,7 @@ SYSTEM = structure(1, bytes(20), "Maker", "Server")
 
 
 def test_it_reads_filled_slots() -> None:
-    found = dmi.parse(SYSTEM + module(0x4000) + module(0) + module(0x7FFF, extended=65536) + END + module(0x4000))
+    found = host.parse(SYSTEM + module(0x4000) + module(0) + module(0x7FFF, extended=65536) + END + module(0x4000))
     assert [m.size_bytes for m in found] == [16 * 2**30, 64 * 2**30]
     first = found[0]
     assert (first.slot, first.bank, first.kind, first.data_bits) == ("DIMM_A1", "NODE 0 CHANNEL 0", "DDR4", 64)
@@ -32,17 +32,17 @@ def test_it_reads_filled_slots() -> None:
 
 
 def test_it_takes_the_rated_speed_where_none_is_configured_and_knows_kib() -> None:
-    (found,) = dmi.parse(module(0x8400, configured=0) + END)
+    (found,) = host.parse(module(0x8400, configured=0) + END)
     assert (found.transfers_per_s, found.size_bytes) == (3_200_000_000, 2**20)
-    (found,) = dmi.parse(module(0x4000, rated=0, configured=0xFFFF) + END)
+    (found,) = host.parse(module(0x4000, rated=0, configured=0xFFFF) + END)
     assert found.transfers_per_s is None
 
 
 @pytest.mark.parametrize("cut", [1, 3, 10, 30, 45])
 def test_it_stops_where_a_table_is_cut_off(cut: int) -> None:
-    assert len(dmi.parse(SYSTEM + module(0x4000) + module(0x4000)[:cut])) == 1
+    assert len(host.parse(SYSTEM + module(0x4000) + module(0x4000)[:cut])) == 1
 
 
 def test_it_takes_no_harm_from_nonsense() -> None:
-    assert dmi.parse(bytes(1000)) == dmi.parse(b"\xff" * 1000) == dmi.parse(b"") == ()
-    assert isinstance(dmi.memory_modules(SYS), tuple)
+    assert host.parse(bytes(1000)) == host.parse(b"\xff" * 1000) == host.parse(b"") == ()
+    assert isinstance(host.memory_modules(SYS), tuple)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from worker.inventory.drive_links import link_of
+from worker.inventory.devices import link_of
 
 
 def put(path: Path, text: str = "") -> None:

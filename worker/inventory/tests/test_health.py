@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from worker.inventory import health, written
-from worker.inventory.answers import IntelLog, OcpLog, decoded
-from worker.process import ToolError, ToolOutput
+from worker.inventory import health
+from worker.inventory.health import IntelLog, OcpLog, decoded
+from worker.process.run import ToolError, ToolOutput
 
 RECORDED = Path(__file__).parent / "recorded"
 KNOWN = {"in_smartctl_database": True}
@@ -95,9 +95,9 @@ def test_it_does_not_believe_names_that_smartctl_gives_to_drives_of_makers_it_do
 def test_it_prefers_the_standards_own_statistics_where_the_drive_says_they_are_valid() -> None:
     def statistics(*, valid: bool) -> dict[str, Any]:
         flags = {"value": 192, "string": "---", "valid": valid}
-        written = {"offset": 24, "name": "Logical Sectors Written", "size": 6, "value": 1000, "flags": flags}
+        health = {"offset": 24, "name": "Logical Sectors Written", "size": 6, "value": 1000, "flags": flags}
         used = {"offset": 8, "name": "Percentage Used Endurance Indicator", "size": 1, "value": 4, "flags": flags}
-        pages = [{"number": 1, "table": [written]}, {"number": 7, "table": [used]}]
+        pages = [{"number": 1, "table": [health]}, {"number": 7, "table": [used]}]
         return {"ata_device_statistics": {"pages": pages}, "logical_block_size": 4096}
 
     samsung = attributes(Total_LBAs_Written=(99, 7), Wear_Leveling_Count=(99, 12))
@@ -111,18 +111,18 @@ def test_it_prefers_the_standards_own_statistics_where_the_drive_says_they_are_v
 def test_it_takes_what_nvme_drives_wrote_to_their_media_from_a_vendors_page() -> None:
     """As plugins of nvme-cli print the pages; not tried on such drives."""
     ocp = '{"Physical media units written": {"hi": 0, "lo": 12279729139712}, "Physical media units read": {"lo": 1}}'
-    assert written.of_ocp(decoded("ocp", ocp, OcpLog)).media_written_bytes == 12_279_729_139_712
-    assert written.of_ocp(OcpLog()).media_written_bytes is None
+    assert health.ocp_written(decoded("ocp", ocp, OcpLog)).media_written_bytes == 12_279_729_139_712
+    assert health.ocp_written(OcpLog()).media_written_bytes is None
 
     def intel(nand: int, host: int) -> IntelLog:
         rows = {name: {"#id": 1, "normalized": 100, "raw": raw} for name, raw in
                 (("nand_bytes_written", nand), ("host_bytes_written", host))}  # fmt: skip
         return decoded("intel", json.dumps({"Device stats": rows}), IntelLog)
 
-    found = written.of_intel(intel(1500, 1000), 1000 * 2**25)
+    found = health.intel_written(intel(1500, 1000), 1000 * 2**25)
     assert (found.media_written_bytes, found.media_unit_bytes) == (1500 * 2**25, 2**25)
-    assert written.of_intel(intel(1500, 1000), 2000 * 2**25).media_written_bytes is None  # in another unit, then
-    assert written.of_intel(intel(1500, 1000), None).media_written_bytes is None
+    assert health.intel_written(intel(1500, 1000), 2000 * 2**25).media_written_bytes is None  # in another unit, then
+    assert health.intel_written(intel(1500, 1000), None).media_written_bytes is None
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 900])

@@ -9,9 +9,9 @@ from worker import inventory
 from worker.contract.base import encode
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.guard.tests import rig
-from worker.inventory.geometry import geometry
-from worker.open_target import OpenTarget
-from worker.settings.cpus import parse_list
+from worker.inventory.devices import geometry
+from worker.kernel.targets import OpenTarget
+from worker.settings.cpu_files import parse_list
 
 
 def test_it_takes_the_inventory_of_this_host_quickly() -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from worker.contract.inventory import BlockDevice, FileSystem
 from worker.contract.tests.example_inventory import INVENTORY
-from worker.inventory.loops import without_foreign_loops
+from worker.inventory.devices import without_foreign_loops
 
 
 def device(name: str, kind: str, *parents: str) -> BlockDevice:

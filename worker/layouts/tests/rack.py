@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from worker import layouts
 from worker.guard.tests import rig
-from worker.inventory import usage
 from worker.journal import Journal
-from worker.layouts import Built, ownership
+from worker.kernel import usage
+from worker.layouts import building, steps, taking_down
+from worker.layouts.building import Built
 from worker.policy import Policy
-from worker.recipes.layouts import parse
+from worker.recipes.layouts.text import parse
 
 DRIVES = 4
 DRIVE_BYTES = 400 * rig.MIB  # mkfs.xfs makes nothing smaller than 300 MiB
@@ -42,7 +42,7 @@ class Rack:
         self, line: str, *, armed: tuple[str, ...] | None = None, go_on: Callable[[], None] = lambda: None
     ) -> Built:
         layout = parse(line)
-        return layouts.build(
+        return building.build(
             layout,
             self.policy.targets[: layout.drives],
             self.armed if armed is None else armed,
@@ -55,7 +55,7 @@ class Rack:
         )
 
     def take_down(self, built: Built) -> None:
-        layouts.take_down(built.record, state=self.state, journal=self.journal)
+        taking_down.take_down(built.record, state=self.state, journal=self.journal)
 
     def unmount(self) -> None:
         """What a failed test left mounted would keep the loop devices for all later tests."""
@@ -65,7 +65,7 @@ class Rack:
 
     def assert_blank(self) -> None:
         assert [
-            str(ownership.read_content(device)) for device in self.devices if not ownership.read_content(device).blank
+            str(steps.read_content(device)) for device in self.devices if not steps.read_content(device).blank
         ] == []
         assert self.journal.layouts() == ()
         assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.read_usage().mounts)

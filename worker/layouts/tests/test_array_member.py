@@ -7,15 +7,16 @@ from pathlib import Path
 import pytest
 
 from worker.contract.workload import TargetKind
-from worker.inventory import sysfs
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import LayoutFailed, array_member, array_of, existing, ownership, steps, wiping
+from worker.kernel import sysfs
+from worker.kernel.targets import LayoutArray
+from worker.layouts import building, steps, taking_down
 from worker.layouts.building import Built
-from worker.layouts.ownership import Content
-from worker.layouts.taking_down import DrivesNow
-from worker.open_target import LayoutArray
+from worker.layouts.steps import Content, LayoutFailed
+from worker.layouts.taking_down import DrivesNow, array_of
 from worker.policy import PolicyEntry
-from worker.recipes.layouts import Drive, Step, parse
+from worker.recipes.layouts.commands import Drive, Step
+from worker.recipes.layouts.text import parse
 
 RECORD = LayoutRecord(
     key="t1", run="r1", line="raid1 x2 share 50%", mount_point="",
@@ -60,12 +61,12 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     journal.save_layout(RECORD)
     made = Host(journal)
     now = DrivesNow((Drive("/dev/sdx", 1), Drive("/dev/sdz", 1)), ("sdx", "sdz"))
-    monkeypatch.setattr(array_member, "drives_now", lambda _layout, _record: now)
+    monkeypatch.setattr(taking_down, "drives_now", lambda _layout, _record: now)
     monkeypatch.setattr(sysfs, "slaves", lambda _name: ("sdx1", "sdz1"))
-    monkeypatch.setattr(ownership, "read_content", lambda _path: made.content)
+    monkeypatch.setattr(steps, "read_content", lambda _path: made.content)
     monkeypatch.setattr(steps, "run", made.run)
-    monkeypatch.setattr(wiping, "held_exclusively", made.held)
-    monkeypatch.setattr(wiping, "wipe", made.wipe)
+    monkeypatch.setattr(steps, "held_exclusively", made.held)
+    monkeypatch.setattr(steps, "wipe", made.wipe)
     return made
 
 
@@ -85,7 +86,7 @@ def test_the_last_member_is_removed_erased_while_held_and_added(host: Host) -> N
 
 
 def test_a_busy_member_is_removed_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(array_member, "_AGAIN_S", 0)
+    monkeypatch.setattr(taking_down, "_AGAIN_S", 0)
     host.failures = 2
     array(host).remove_member()
     assert host.done.count(f"{ARRAY} --remove {MEMBER}") == 3
@@ -114,7 +115,7 @@ def test_an_altered_layout_is_not_used_again(host: Host, monkeypatch: pytest.Mon
         )
         for each in RECORD.drives
     ]
-    monkeypatch.setattr(existing, "_whole", lambda _layout, record: Built(record, "/dev/md127", "", ()))
-    assert existing.existing_layout(parse(RECORD.line), entries, run="r1", journal=host.journal)
+    monkeypatch.setattr(building, "_whole", lambda _layout, record: Built(record, "/dev/md127", "", ()))
+    assert building.existing_layout(parse(RECORD.line), entries, run="r1", journal=host.journal)
     array(host).remove_member()
-    assert existing.existing_layout(parse(RECORD.line), entries, run="r1", journal=host.journal) is None
+    assert building.existing_layout(parse(RECORD.line), entries, run="r1", journal=host.journal) is None

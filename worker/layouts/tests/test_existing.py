@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from worker.contract.workload import TargetKind
-from worker.inventory import sysfs
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import existing
+from worker.kernel import sysfs
+from worker.layouts import building
 from worker.layouts.taking_down import DrivesNow
 from worker.policy import PolicyEntry
-from worker.recipes import layouts
-from worker.recipes.layouts import Drive, parse
+from worker.recipes.layouts.commands import Drive
+from worker.recipes.layouts.text import parse
 
 RECORD = LayoutRecord(
     key="t1", run="r1", line="raid1 x2", mount_point="",
@@ -33,12 +33,12 @@ def test_an_array_is_used_again_only_with_all_members_and_at_rest(
     array = tmp_path / "md127"
     array.touch()
     now = DrivesNow((Drive("/dev/sdx", 1), Drive("/dev/sdy", 1)), ("sdx", "sdy"))
-    monkeypatch.setattr(existing, "drives_now", lambda _layout, _record: now)
-    monkeypatch.setattr(layouts, "top_path", lambda *_: str(array))
-    monkeypatch.setattr(layouts, "array_paths", lambda *_: (str(array),))
+    monkeypatch.setattr(building, "drives_now", lambda _layout, _record: now)
+    monkeypatch.setattr(building, "top_path", lambda *_: str(array))
+    monkeypatch.setattr(building, "array_paths", lambda *_: (str(array),))
     state = {"md/degraded": degraded, "md/sync_action": action}
     monkeypatch.setattr(sysfs, "attribute", lambda name, path: state[path] if name == "md127" else "")
     journal = Journal(tmp_path / "journal.db")
     journal.save_layout(RECORD)
-    found = existing.existing_layout(parse(RECORD.line), ENTRIES, run="r1", journal=journal)
+    found = building.existing_layout(parse(RECORD.line), ENTRIES, run="r1", journal=journal)
     assert (found is not None) is used

@@ -11,18 +11,20 @@ from typing import Any
 
 import pytest
 
-from worker import layouts
-from worker.guard import GuardRefused
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutRecord
-from worker.layouts import LayoutFailed, ownership, steps, wiping
-from worker.layouts.offered import offered
+from worker.kernel import sysfs, usage
+from worker.layouts import building, steps, taking_down
+from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import _arrays_called, array_name
 from worker.layouts.tests.rack import DRIVES, Rack, racked
+from worker.link.registration import offered
 from worker.link.targets import report_targets
-from worker.process import ToolOutput
-from worker.recipes.layouts import Step, needed, parse
+from worker.process.run import ToolOutput
+from worker.recipes.layouts.commands import Step
+from worker.recipes.layouts.problems import needed
+from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root
 
@@ -70,9 +72,9 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
         assert kinds == {parse(line).file_system.value}
     else:
         rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
-    found = layouts.read_back(parse(line), built)
+    found = building.read_back(parse(line), built)
     rack.take_down(built)
-    assert (found.wrong, layouts.existing_layout(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
+    assert (found.wrong, building.existing_layout(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
 
@@ -80,7 +82,7 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
 def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     journal.save_layout(LayoutRecord(key="t1", run="r1", line="raid9 x2", drives=(), mount_point=""))
-    (told,) = layouts.restore(journal.layouts(), state=tmp_path, journal=journal)
+    (told,) = building.restore(journal.layouts(), state=tmp_path, journal=journal)
     assert (told.restored, "does not understand layout t1 (`raid9 x2`)" in told.note) == (False, True)
     assert len(journal.layouts()) == 1
 
@@ -123,7 +125,7 @@ def test_it_takes_down_what_a_killed_worker_left(rack: Rack) -> None:
     rack.build("single / ext4")
     again = Journal(rack.state / "journal.db")
     assert [record.line for record in again.layouts("r1")] == ["single / ext4"]
-    assert all(item.restored for item in layouts.restore(again.layouts(), state=rack.state, journal=again))
+    assert all(item.restored for item in building.restore(again.layouts(), state=rack.state, journal=again))
     rack.assert_blank()
 
 
@@ -144,7 +146,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     with pytest.raises(LayoutFailed, match="contains ext4 precious") as failure:
         rack.take_down(built)
     assert failure.value.code == "layout_foreign"
-    assert ownership.read_content(rack.devices[0]).label == "precious"
+    assert steps.read_content(rack.devices[0]).label == "precious"
     assert rack.journal.layouts() == (built.record,)
 
 
@@ -184,7 +186,7 @@ def test_it_takes_nothing_from_a_drive_that_another_program_opens_between_two_co
             with pytest.raises(LayoutFailed, match=r"mkfs\.ext4"):
                 rack.build("single / ext4")
         (record,) = rack.journal.layouts()
-    layouts.take_down(record, state=rack.state, journal=rack.journal)
+    taking_down.take_down(record, state=rack.state, journal=rack.journal)
     rack.assert_blank()
 
 
@@ -193,7 +195,7 @@ def test_it_waits_for_a_drive_that_is_busy_when_its_layout_is_taken_down(rack: R
     fd = os.open(device, os.O_RDONLY | os.O_EXCL)
     timer = threading.Timer(0.6, os.close, (fd,))
     timer.start()
-    with wiping.held_exclusively(device), pytest.raises(OSError, match="busy"):
+    with steps.held_exclusively(device), pytest.raises(OSError, match="busy"):
         os.open(device, os.O_RDONLY | os.O_EXCL)
     timer.join()
 
@@ -209,7 +211,7 @@ def test_it_wipes_nothing_on_a_drive_that_somebody_uses(
             users.enter_context(rig.loop(Path(device)))
         else:
             users.callback(os.close, os.open(device, os.O_RDONLY | os.O_EXCL))
-        with pytest.raises(LayoutFailed) as failure, wiping.held_exclusively(device):
+        with pytest.raises(LayoutFailed) as failure, steps.held_exclusively(device):
             pass
         assert failure.value.code == "layout_held"
 
@@ -253,10 +255,10 @@ def test_it_says_that_a_drive_is_gone(rack: Rack, tmp_path: Path) -> None:
     rig.run("umount", record.mount_point)
     rig.detach(rack.devices[0])
     with pytest.raises(LayoutFailed, match="connect it again") as failure:
-        layouts.take_down(record, state=rack.state, journal=rack.journal)
+        taking_down.take_down(record, state=rack.state, journal=rack.journal)
     assert failure.value.code == "layout_gone"
     rig.run("losetup", "--partscan", rack.devices[0], str(rack.files[0]))
-    layouts.take_down(record, state=rack.state, journal=rack.journal)
+    taking_down.take_down(record, state=rack.state, journal=rack.journal)
     rack.assert_blank()
 
 
@@ -267,7 +269,7 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
     with rig.loop(rig.sparse(tmp_path / "kept.img")) as kept:
         allowed = rig.load(tmp_path, rig.block(kept, tmp_path / "kept.img"))
         with pytest.raises(GuardRefused) as refused:
-            layouts.build(
+            building.build(
                 parse("single / ext4"), allowed.targets, (f"loop:{tmp_path}/kept.img",),
                 allowed=allowed, key="t2", run="r1", state=rack.state, journal=rack.journal,
             )  # fmt: skip
@@ -276,12 +278,12 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
         rack.build("single / ext4")
     assert refused.value.code == "guard_mounted"
     with pytest.raises(LayoutFailed, match="needs 2 drives, but 1 were given"):
-        layouts.build(
+        building.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1], rack.armed,
             allowed=rack.policy, key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
     with pytest.raises(GuardRefused, match="listed twice"):
-        layouts.build(
+        building.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
             allowed=rack.policy, key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip

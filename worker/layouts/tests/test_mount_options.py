@@ -1,4 +1,4 @@
-from worker.layouts.mount_options import contradicted, observed
+from worker.layouts.building import contradicted, observed
 
 EXT4 = "rw,nosuid,nodev,noexec,noatime,nodiratime,nobarrier,data=writeback,stripe=16"
 XFS = "rw,relatime,inode64,logbufs=8,logbsize=256k,noquota"

@@ -1,18 +1,15 @@
 """A partition is read back although the kernel may just be reading its table again."""
 
-import importlib
-
 import pytest
 
-from worker.inventory import sysfs
 from worker.journal import LayoutRecord
-from worker.layouts.building import Built
-from worker.layouts.read_back import read_back
+from worker.kernel import sysfs
+from worker.layouts import building
+from worker.layouts.building import Built, read_back
 from worker.layouts.steps import LayoutFailed
-from worker.recipes import layouts
 from worker.recipes.layouts.commands import share_bytes
+from worker.recipes.layouts.text import parse
 
-MODULE = importlib.import_module("worker.layouts.read_back")  # the package exports its function by the same name
 LINE = "single share 80%"
 DRIVE_BYTES = 2**30
 SIZES = {"sda": DRIVE_BYTES, "sda1": share_bytes(DRIVE_BYTES, 80), "sda2": 2**20}
@@ -33,13 +30,13 @@ def _partitions(monkeypatch: pytest.MonkeyPatch, *told: tuple[str, ...]) -> None
 
 def test_a_partition_that_is_missing_for_a_moment_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     _partitions(monkeypatch, (), (), ("sda1",))
-    found = read_back(layouts.parse(LINE), BUILT)
+    found = read_back(parse(LINE), BUILT)
     assert (found.words, found.wrong) == (LINE, ())
 
 
 @pytest.mark.parametrize("told", [(), ("sda1", "sda2")])
 def test_another_number_of_partitions_is_an_error(told: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     _partitions(monkeypatch, told)
-    monkeypatch.setattr(MODULE, "UDEV_LIMIT_S", 0)
+    monkeypatch.setattr(building, "UDEV_LIMIT_S", 0)
     with pytest.raises(LayoutFailed, match=f"sda has {len(told)} partitions instead of 1"):
-        read_back(layouts.parse(LINE), BUILT)
+        read_back(parse(LINE), BUILT)

@@ -13,21 +13,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import layouts
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
 from worker.contract.orders import Arming, LayoutRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
-from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
 from worker.engines.complete_files import CompleteFiles
-from worker.guard import GuardRefused
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
-from worker.layouts import Built, LayoutFailed, virtual_drives
+from worker.layouts import building, taking_down, virtual_drives
+from worker.layouts.building import Built
+from worker.layouts.steps import LayoutFailed
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
-from worker.recipes.layouts import parse
+from worker.process.run import Control
+from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root
 DRIVES, DISKS = 8, 2
@@ -56,13 +57,13 @@ class Bench:
 
     def build(self, line: str, *, armed: tuple[str, ...] | None = None) -> Built:
         layout = parse(line)
-        return layouts.build(
+        return building.build(
             layout, self.policy.targets[: layout.drives], self.armed if armed is None else armed,
             allowed=self.policy, key=secrets.token_hex(3), run="r1", state=self.state, journal=self.journal,
         )  # fmt: skip
 
     def take_down(self, record: LayoutRecord) -> None:
-        layouts.take_down(record, state=self.state, journal=self.journal)
+        taking_down.take_down(record, state=self.state, journal=self.journal)
 
     def assert_blank(self) -> None:
         assert (self.shelf.read()["vds"], self.shelf.states(), self.journal.layouts()) == ({}, {"good"}, ())
@@ -87,13 +88,13 @@ def bench(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def test_it_makes_formats_reads_back_and_deletes(bench: Bench) -> None:
     line = "vd raid50 x8 spans 2 strip 64k wb ra direct pdcache=off / ext4 noatime"
     built = bench.build(line)
-    found = layouts.read_back(parse(line), built)
+    found = building.read_back(parse(line), built)
     assert (found.words, found.wrong) == (line, ())
     assert Path(built.mount_point, "file").write_bytes(b"x") == 1
     ((drive),) = bench.shelf.read()["vds"].values()
     assert (drive["name"], drive["spans"], drive["bgi"]) == (f"ss-{built.record.key}-0", 2, "off")
     assert built.members == (drive["disk"],)
-    existing = layouts.existing_layout(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
+    existing = building.existing_layout(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
     assert existing == built
     bench.take_down(built.record)
     bench.assert_blank()
@@ -181,7 +182,7 @@ def test_it_leaves_alone_what_is_not_its_own_any_more(bench: Bench, change: dict
     assert list(bench.shelf.read()["vds"]) == [number]
     assert len(bench.journal.layouts()) == 1
     assert (
-        layouts.existing_layout(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal)
+        building.existing_layout(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal)
         is None
     )
 
@@ -206,7 +207,7 @@ def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
     (number, drive), *_ = bench.shelf.read()["vds"].items()
     cache = ["WT" if word == "WB" else "wt" if word == "wb" else word for word in drive["cache"]]
     bench.shelf.write(vds={number: drive | {"strip": "128", "cache": cache}})
-    found = layouts.read_back(parse(line), built)
+    found = building.read_back(parse(line), built)
     assert found.words == "vd raid5 x3 strip 128k wt"
     assert found.wrong == ("the result is vd raid5 x3 strip 128k wt",)
     bench.take_down(built.record)

@@ -7,7 +7,7 @@ import pytest
 
 from worker.contract.greetings import Enrol
 from worker.link.client import Client, Refused, Unreachable
-from worker.link.encoding import encode_report
+from worker.link.session import encode_report
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 
 ENROL = Enrol(token=ENROLMENT_TOKEN, hostname="store-1", worker_version="0", oldest_contract=1, newest_contract=1)

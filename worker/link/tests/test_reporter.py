@@ -8,10 +8,10 @@ import pytest
 
 from worker.contract.items import Accepted, Finished, Outcome, Phase, PhaseName, Sample
 from worker.contract.tests.examples import SAMPLE
-from worker.control import Control
 from worker.link.client import Client
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool, SpoolFull
+from worker.process.run import Control
 from worker.tests.peer import TOKEN, Peer
 
 ACCEPTED = Accepted(at=1.0, worker_version="0")

@@ -8,7 +8,7 @@ import pytest
 from worker.contract.base import MAX_REPORT_BYTES, decode
 from worker.contract.items import Phase, PhaseName
 from worker.contract.reports import Report
-from worker.link.encoding import encode_item, encode_report
+from worker.link.session import encode_item, encode_report
 from worker.link.spool import KEEP_S, Spool, SpoolFull
 
 ITEM = encode_item(Phase(at=1.0, name=PhaseName.GUARD))

@@ -9,8 +9,8 @@ import pytest
 from worker.contract.workload import TargetKind
 from worker.drives.records import Drives
 from worker.guard.tests import rig
-from worker.inventory.usage import Mount
-from worker.link import target_warnings
+from worker.kernel.usage import Mount
+from worker.link import targets
 from worker.link.targets import report_targets
 from worker.policy import PolicyEntry
 
@@ -32,16 +32,16 @@ def test_it_warns_about_file_systems_without_a_drive_of_this_host(
     kind: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mount = Mount(id=1, major_minor="0:1", point="/x", options="rw", kind=kind, source="x")
-    monkeypatch.setattr(target_warnings, "mount_of", lambda _fd: mount)
+    monkeypatch.setattr(targets, "mount_of", lambda _fd: mount)
     entry = PolicyEntry(id="a", kind=TargetKind.DIRECTORY, path=str(tmp_path))
-    found = target_warnings.target_warnings(entry, "")
+    found = targets.target_warnings(entry, "")
     assert [f"{tmp_path} {words}" in text for text in found] == [True] * bool(words)
 
 
 @pytest.mark.parametrize(("name", "words"), [("zram0", "zram0 is zram"), ("ram1", "a RAM disk"), ("nullb0", "stores")])
 def test_it_warns_about_devices_without_a_drive(name: str, words: str) -> None:
     entry = PolicyEntry(id="a", kind=TargetKind.BLOCK, path=f"/dev/{name}", stable_id="x")
-    (warning,) = target_warnings.target_warnings(entry, name)
+    (warning,) = targets.target_warnings(entry, name)
     assert words in warning
 
 
@@ -78,7 +78,7 @@ def test_it_looks_only_at_the_part_of_a_file_that_a_loop_device_uses(tmp_path: P
     def warnings(*options: str) -> list[str]:
         entry = PolicyEntry(id="a", kind=TargetKind.BLOCK, path="/dev/loop", stable_id="x")
         with rig.loop(file, *options) as device:
-            return [text.partition(": ")[2] for text in target_warnings.target_warnings(entry, device[5:])]
+            return [text.partition(": ")[2] for text in targets.target_warnings(entry, device[5:])]
 
     assert warnings(f"--offset={2 * rig.MIB}") == []
     (whole,), (middle,) = warnings(), warnings(f"--offset={rig.MIB}", f"--sizelimit={2 * rig.MIB}")

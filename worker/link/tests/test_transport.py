@@ -6,7 +6,7 @@ import pytest
 
 from worker.contract.base import MAX_ORDER_BYTES
 from worker.contract.orders import ORDER_TASK
-from worker.link.transport import problem_of
+from worker.link.celery_app import problem_of
 
 HEADERS = {"lang": "py", "task": ORDER_TASK, "id": "1", "eta": None, "expires": None, "retries": 0}
 PROPERTIES = {"delivery_tag": "1", "body_encoding": "base64", "delivery_info": {}}

@@ -7,18 +7,18 @@ from itertools import chain, repeat
 
 import pytest
 
-from worker.contract.common_start import StartReply
+from worker.contract.reports import StartReply
 from worker.link.client import Unreachable
-from worker.orders import common_start
-from worker.orders.common_start import StartFailed, await_common_start
+from worker.orders import trial
+from worker.orders.trial import StartFailed, await_common_start
 
 AHEAD_S = 1e9  # of the server's clock
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common_start, "POLL_S", 0.001)
-    monkeypatch.setattr(common_start, "READING_EVERY_S", 0.0)
+    monkeypatch.setattr(trial, "POLL_S", 0.001)
+    monkeypatch.setattr(trial, "READING_EVERY_S", 0.0)
 
 
 def server(*, start_in_s: float, not_ready: int = 0, fails: int = 0) -> Callable[[], StartReply]:

@@ -10,12 +10,12 @@ import pytest
 from worker.contract.items import Item, KernelLog, Outcome, Sample
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
+from worker.process.run import Control
 
 KMSG = Path("/dev/kmsg")
 pytestmark = [*rig.needs_root, pytest.mark.skipif(not os.access(KMSG, os.W_OK), reason="needs a kernel log")]

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import guard, layouts
+from worker import guard
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
-from worker.contract.inventory import PolicyTarget
+from worker.contract.inventory import PolicyTarget, PurgeMethod
 from worker.contract.items import (
     Direction,
     Finished,
@@ -26,19 +26,20 @@ from worker.contract.items import (
     StreamStarted,
 )
 from worker.contract.orders import Arming, LayoutRequest, SettingRequest, TrialOrder
-from worker.contract.purge import PurgeMethod
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.inventory.tests import formats
 from worker.journal import BY_HAND
-from worker.layouts.offered import offered
+from worker.kernel.tests import formats
+from worker.layouts import building
 from worker.layouts.tests.rack import Rack, racked
+from worker.link.registration import offered
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
-from worker.recipes.layouts import parse
+from worker.process.run import Control
+from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root
 RUN = "run-1"
@@ -291,15 +292,15 @@ def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
     assert run(rack, order(rack, "single / ext4"))[0].outcome is Outcome.DONE
     present = {each.id: each.present for each in report_targets(rack.policy)}
     assert (present["d0"], present["rack"]) == (False, False)
-    present = {each.id: each.present for each in report_targets(rack.policy, built_on=layouts.built_on(rack.journal))}
+    present = {each.id: each.present for each in report_targets(rack.policy, built_on=building.built_on(rack.journal))}
     assert (present["d0"], present["rack"]) == (True, True)
-    with pytest.raises(guard.GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.policy, rack.armed):
+    with pytest.raises(GuardRefused), guard.lease_drives(rack.policy.targets[:1], rack.policy, rack.armed):
         pass
     clear(rack)
 
 
 def test_it_leaves_alone_what_a_person_built_by_hand(rack: Rack) -> None:
-    built = layouts.build(
+    built = building.build(
         parse("single / ext4"), rack.policy.targets[:1], rack.armed,
         allowed=rack.policy, key="hand", run=BY_HAND, state=rack.state, journal=rack.journal,
     )  # fmt: skip

@@ -7,24 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from worker import guard, layouts, process
-from worker.checks import State
+from worker import guard
 from worker.cli import main
 from worker.cli.doctor import examine
 from worker.contract.inventory import QUARANTINED
 from worker.contract.items import Finished, Item, Outcome
 from worker.contract.orders import Arming, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
-from worker.control import Control
+from worker.engines.base import State
 from worker.engines.complete_files import CompleteFiles
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
+from worker.layouts import building
 from worker.layouts.tests.rack import racked
 from worker.link.enrolment import Paths
 from worker.link.targets import layouts_here, report_targets, report_targets_here
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
-from worker.process import Scope
+from worker.process.run import Control
+from worker.process.scope import Scope, kill_leftovers, stuck_scopes
 from worker.settings import session
 
 pytestmark = rig.needs_root
@@ -74,7 +76,7 @@ def test_nothing_runs_on_a_drive_whose_program_cannot_be_killed(host: Host, unki
     end = host.trial()
     assert (end.outcome, end.code) == (Outcome.FAILED, "guard_quarantined")
     assert host.problem().startswith(QUARANTINED)
-    process.kill_leftovers(host.state)  # the next start of the worker
+    kill_leftovers(host.state)  # the next start of the worker
     assert host.trial().code == "guard_quarantined"
     unkillable.undo()  # the drive has answered
     assert host.problem() == ""
@@ -118,7 +120,7 @@ def test_doctor_and_inventory_know_what_the_worker_has_built(
         assert main(["--state", str(rack.state), "--policy", str(rack.policy.path), "inventory"]) == 0
         rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.startswith("d")}
         assert (key in rows["d0"], key in rows["d1"]) == (True, False)
-        for _item in layouts.restore(rack.journal.layouts(), state=rack.state, journal=rack.journal):
+        for _item in building.restore(rack.journal.layouts(), state=rack.state, journal=rack.journal):
             pass
         assert layouts_here(paths) == {}
 
@@ -127,7 +129,7 @@ def test_a_person_ends_the_quarantine_by_name(
     host: Host, unkillable: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     host.trial()
-    (scope,) = process.stuck_scopes(host.state)
+    (scope,) = stuck_scopes(host.state)
     assert scope.drives == (f"loop:{host.file}",)
     options = ["--state", str(host.state), "--policy", str(host.policy.path)]
     assert main([*options, "forget"]) == 0
@@ -138,7 +140,7 @@ def test_a_person_ends_the_quarantine_by_name(
 
 def test_a_purge_and_a_layout_keep_off_a_quarantined_drive(host: Host, unkillable: pytest.MonkeyPatch) -> None:
     host.trial()
-    with pytest.raises(guard.GuardRefused, match="quarantined"):
+    with pytest.raises(GuardRefused, match="quarantined"):
         guard.refuse_quarantined([f"loop:{host.file}"], host.state)
     guard.refuse_quarantined(["loop:/another"], host.state)
 

@@ -12,12 +12,12 @@ import pytest
 from worker.contract.items import Finished, Item, Outcome, Phase, PhaseName, StreamStarted
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
+from worker.process.run import Control
 
 pytestmark = rig.needs_root
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from worker.contract.orders import CloseRunOrder
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
-from worker.orders import close_run, executor
+from worker.orders import executor, handlers
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.executor import Executor
+from worker.process.run import Control
 
 pytestmark = rig.needs_root
 
@@ -83,7 +83,7 @@ def test_what_a_closed_run_left_is_restored_while_another_run_uses_the_host(
 ) -> None:
     closing = CloseRunOrder(host="h", attempt="a", issued_at=0, expires_at=1, run="r")
     told: list[object] = []
-    end = close_run.carry_out(
+    end = handlers.close_run(
         closing,
         OrderContext(
             host=context, emit=told.append, control=Control("a"), server_now=lambda: 0.0, register=lambda: None

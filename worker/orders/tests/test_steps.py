@@ -10,18 +10,17 @@ import pytest
 
 from worker.contract.items import Finished, Item, Observed, Outcome, Phase, PhaseName, StreamResult
 from worker.contract.orders import Arming, TrialOrder
-from worker.contract.steps import FlushStep, PauseStep, Step, WriteStep
-from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
-from worker.control import Control
+from worker.contract.workload import FioWorkload, FlushStep, IoEngine, Pattern, PauseStep, Step, Stream, WriteStep
 from worker.engines.complete_files import CompleteFiles
-from worker.engines.device import read_counters
 from worker.guard.directories import PRIVATE
 from worker.guard.tests import rig
-from worker.inventory.identity import identity
 from worker.journal import Journal
+from worker.kernel.counters import read_counters
+from worker.kernel.signatures import identity
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.policy import Policy
+from worker.process.run import Control
 
 pytestmark = rig.needs_root
 

@@ -9,15 +9,14 @@ from msgspec.structs import replace
 from worker.contract.fio_options import FioOptions
 from worker.contract.items import Finished, Item, Outcome, StreamResult
 from worker.contract.orders import TrialOrder
-from worker.contract.stopping import SteadyRounds
-from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetKind
-from worker.control import Control
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, SteadyRounds, Stream, TargetKind
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.policy import Policy
+from worker.process.run import Control
 
 READ = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=1, size_bytes=2 * rig.MIB)
 

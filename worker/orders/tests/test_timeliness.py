@@ -2,14 +2,14 @@ import msgspec
 import pytest
 
 from worker.contract.orders import InventoryOrder
-from worker.orders import timeliness
+from worker.orders import executor
 
 NOW = 1_700_000_000.0
 ORDER = InventoryOrder(host="h", attempt="a", issued_at=NOW - 10, expires_at=NOW + 290)
 
 
 def code(now: float = NOW, newest: float = 0.0, **changes: float) -> str:
-    found = timeliness.problem(msgspec.structs.replace(ORDER, **changes), now=now, newest=newest)
+    found = executor.problem(msgspec.structs.replace(ORDER, **changes), now=now, newest=newest)
     return found[0] if found else ""
 
 

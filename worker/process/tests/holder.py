@@ -7,12 +7,13 @@ import sys
 import time
 from pathlib import Path
 
-from worker.process import cgroups, open_scope
+from worker.process import scope as scopes
+from worker.process.scope import open_scope
 
 
 def main(state: str, file: str, *kinds: str) -> None:
-    found = cgroups.own_cgroups()
-    cgroups.own_cgroups = lambda: [(kind, path) for kind, path in found if kind in kinds]
+    found = scopes.own_cgroups()
+    scopes.own_cgroups = lambda: [(kind, path) for kind, path in found if kind in kinds]
     scope = open_scope(Path(state), "held")
     job = f"[held]\nfilename={file}\nrw=randread\nbs=4k\ndirect=1\nnumjobs=2\nruntime=60s\ntime_based=1\nsize=8m\n"
     command = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")

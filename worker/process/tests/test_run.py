@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from worker.process import Limits, Reason, Stopped, ask, follow, open_scope
+from worker.process.run import Limits, Reason, Stopped, ask, follow
+from worker.process.scope import open_scope
 
 
 def run(tmp_path: Path, script: str, cancelled: threading.Event | None = None, **limits: float) -> tuple[int, bytes]:

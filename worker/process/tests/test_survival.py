@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from worker.process import SUPERVISOR_DIED, cgroups, isolation, kill_leftovers, open_scope
+from worker.process.scope import PREFIX, SUPERVISOR_DIED, isolation, kill_leftovers, open_scope, own_cgroups
 
 CLONE = Path(__file__).parents[3]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -124,7 +124,7 @@ KINDS = {"cgroup2": ("cgroup2",), "cgroup1": ("cgroup1",), "process tree": ()}
 @pytest.mark.root
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_stops_the_device_when_the_worker_is_killed(place: Path, loop: str, kind: str) -> None:
-    if kind != "process tree" and kind not in dict(cgroups.own_cgroups()):
+    if kind != "process tree" and kind not in dict(own_cgroups()):
         pytest.skip(f"no {kind} here")
     holder = Holder(place / "state", loop, *KINDS[kind])
     assert holder.isolation == kind
@@ -201,11 +201,11 @@ def test_it_needs_no_root(place: Path, scratch: str, victim: str) -> None:
 def test_it_puts_fio_below_the_workers_own_cgroup(tmp_path: Path) -> None:
     if isolation() == "process tree":
         pytest.skip("no cgroups to be had here")
-    kind, parent = next((k, p) for k, p in cgroups.own_cgroups() if k == isolation())
+    kind, parent = next((k, p) for k, p in own_cgroups() if k == isolation())
     with open_scope(tmp_path, "limits") as scope:
         child = scope.spawn(("cat", "/proc/self/cgroup"))
         said = child.read(5.0) or b""
-        assert f"/{cgroups.PREFIX}".encode() in said
+        assert f"/{PREFIX}".encode() in said
         assert [p for p in parent.iterdir() if p.name.endswith(".limits")], kind
     assert not [p for p in parent.iterdir() if p.name.endswith(".limits")]
 

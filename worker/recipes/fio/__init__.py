@@ -2,9 +2,8 @@
 
 from worker.contract.items import Metric
 from worker.contract.workload import IoEngine
-from worker.recipes.fio.job import render
+from worker.recipes.fio.job import render, workload_of
 from worker.recipes.fio.problems import problems
-from worker.recipes.fio.text import workload_of
 
 LABEL = "fio"
 METRICS: tuple[Metric, ...] = ()

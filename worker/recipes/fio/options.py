@@ -4,40 +4,200 @@ This is an allowlist: any other option is refused by name, including options of 
 has the reasons, `option_values` reads the texts.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from worker.contract.fio_options import RATE_LIMITS, FioOptions
-from worker.contract.workload import Buffers
-from worker.recipes.fio.option_values import (
-    Stored,
-    Values,
-    read_always,
-    read_anything,
-    read_as,
-    read_block_range,
-    read_block_size,
-    read_block_split,
-    read_buffers_if,
-    read_count,
-    read_cpus,
-    read_cpus_policy,
-    read_engine,
-    read_flag,
-    read_limits,
-    read_nice,
-    read_number,
-    read_pattern,
-    read_percent,
-    read_seconds,
-    read_size,
-    read_size_or_percent,
-    read_switch,
-    read_sync,
-    read_unchanged,
-)
+from worker.contract.workload import Buffers, CpusPolicy, IoEngine, Pattern, Sync
+
+# Readers of the texts of fio's options: each returns values of factors. `""` is an option without a value.
+#
+# They raise OptionRefused for a value that Sweetspot cannot run in the same way as fio.
+
+Stored = str | int | bool
+Values = Mapping[str, Stored]
+
+
+class OptionRefused(ValueError):
+    """The option is supported, but not this value. The message gives the reason."""
+
+
+_SIZE = re.compile(r"([0-9]+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"([0-9]+)\s*(d|h|m|s|)", re.IGNORECASE | re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def read_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise OptionRefused(f"{text!r} is not a size in bytes like 4k, 1m or 16g")
+    unit: int = 1024 ** " kmgtp".index(match[2].lower() or " ")
+    return int(match[1]) * unit
+
+
+def read_seconds(text: str) -> int:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise OptionRefused(f"{text!r} is not a time in whole seconds like 30, 30s or 5m")
+    return int(match[1]) * _SECONDS[match[2].lower()]
+
+
+def read_count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text.strip()):
+        raise OptionRefused(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def read_switch(text: str) -> bool:
+    if text.strip() not in ("", "0", "1"):
+        raise OptionRefused(f"{text!r} is neither 0 nor 1")
+    return text.strip() != "0"
+
+
+def read_as(factor: str, read: Callable[[str], Stored]) -> Callable[[str], Values]:
+    return lambda text: {factor: read(text)}
+
+
+def read_pattern(text: str) -> Values:
+    """`randread`, `randread:8` (I/Os from each random offset), `read:64k` and `read:-8k` (bytes between two I/Os)."""
+    name, colon, sequence = text.strip().partition(":")
+    name = {"rw": "readwrite"}.get(name, name)
+    if name not in tuple(Pattern):
+        raise OptionRefused(f"the pattern {text!r} is not one of {', '.join(Pattern)}")
+    if not colon:
+        return {"pattern": name}
+    if Pattern(name).random:
+        return {"pattern": name, "run_length": read_count(sequence)}
+    sign = -1 if sequence.startswith("-") else 1
+    return {"pattern": name, "skip": sign * read_size(sequence.removeprefix("-"))}
+
+
+def sequence(gap_bytes: int, block_bytes: int) -> Values:
+    """The factors of the bytes between two sequential I/Os: below 0, the I/Os run backwards. Raises OptionRefused."""
+    if gap_bytes >= 0:
+        return {"skip": gap_bytes} if gap_bytes else {}
+    skip = -gap_bytes - 2 * block_bytes
+    if skip < 0:
+        raise OptionRefused(f"of {gap_bytes} bytes would read blocks twice: give at least twice the block size.")
+    return {"reverse": True} | ({"skip": skip} if skip else {})
+
+
+def read_engine(text: str) -> Values:
+    if text.strip() not in tuple(IoEngine):
+        raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
+    return {"ioengine": text.strip()}
+
+
+def read_nice(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,2}", text.strip()) or not -20 <= int(text) <= 19:
+        raise OptionRefused(f"{text!r} is not a nice value from -20 to 19")
+    return int(text)
+
+
+def read_cpus(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", text.strip()):
+        raise OptionRefused(f"{text!r} is not a list of processors like 0-3,8")
+    return text.strip().replace(",", "+")
+
+
+def read_cpus_policy(text: str) -> str:
+    if text.strip() not in tuple(CpusPolicy):
+        raise OptionRefused(f"{text!r} is not one of {', '.join(CpusPolicy)}")
+    return text.strip()
+
+
+def read_percent(text: str) -> int:
+    value = read_count(text)
+    if value > 100:
+        raise OptionRefused(f"{value} is more than 100 %")
+    return value
+
+
+def read_sync(text: str) -> Values:
+    name = {"0": "none", "": "sync", "1": "sync"}.get(text.strip(), text.strip())
+    if name not in tuple(Sync):
+        raise OptionRefused(f"{text!r} is not one of {', '.join(Sync)}")
+    return {"sync": name}
+
+
+def _directions(text: str, read: str, write: str) -> dict[str, str]:
+    """`reads,writes` as texts of two factors; a single value is for both, and reads may be left out: `,writes`."""
+    values = [value.strip() for value in text.split(",")]
+    if len(values) > 2 and values[2] not in ("", values[1]):
+        raise OptionRefused(f"{text!r} has a separate value for trims: give values for reads and writes only")
+    both = {read: values[0]} if values[0] else {}
+    return both | ({write: values[1]} if len(values) > 1 and values[1] and values[1] != values[0] else {})
+
+
+def read_block_size(text: str) -> Values:
+    found = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
+    return {"block_size": 4096} | found
+
+
+def read_block_split(text: str) -> Values:
+    found = _directions(text.lower(), "block_split", "write_block_split")
+    for split in found.values():
+        if not re.fullmatch(r"[0-9]+[km]?/[0-9]+(:[0-9]+[km]?/[0-9]+)*", split):
+            raise OptionRefused(f"{split!r} is not a split like 4k/60:64k/40 with all shares")
+    if "block_split" not in found:
+        raise OptionRefused(f"{text!r} has no split for reads")
+    return found
+
+
+def read_block_range(text: str) -> Values:
+    if not re.fullmatch(r"[0-9]+[km]?-[0-9]+[km]?", text.strip().lower()):
+        raise OptionRefused(f"{text!r} is not a range like 4k-64k for reads and writes together")
+    return {"block_range": text.strip().lower()}
+
+
+def read_limits(factor: str) -> Callable[[str], Values]:
+    return lambda text: dict(_directions(text, factor, f"write_{factor}"))
+
+
+def read_size_or_percent(text: str) -> Values:
+    if text.strip().endswith("%"):
+        return {"size_percent": read_percent(text.strip().removesuffix("%"))}
+    return {"size": read_size(text)}
+
+
+def read_unchanged(text: str) -> str:
+    """The factor's notation is fio's, but for the comma, which separates levels."""
+    return text.strip().replace(",", "+")
+
+
+def read_flag(text: str) -> str:
+    return "on" if read_switch(text) else "off"
+
+
+def read_number(low: int, high: int) -> Callable[[str], Values]:
+    """Checks a number that the reader of the job combines with other options."""
+
+    def read(text: str) -> Values:
+        if not low <= read_count(text) <= high:
+            raise OptionRefused(f"{text!r} is outside {low} to {high}")
+        return {}
+
+    return read
+
+
+def read_buffers_if(on: Buffers, *, when: bool = True) -> Callable[[str], Values]:
+    return lambda text: {"buffers": on.value} if read_switch(text) is when else {}
+
+
+def read_always(*allowed: str, why: str) -> Callable[[str], Values]:
+    def read(text: str) -> Values:
+        if text.strip() not in allowed:
+            raise OptionRefused(f"{text!r} is not supported: {why}")
+        return {}
+
+    return read
+
+
+def read_anything(_text: str) -> Values:
+    return {}
 
 
 class Meaning(StrEnum):
@@ -230,3 +390,147 @@ _OPTIONS = (
 )
 
 ALLOWED: Mapping[str, Option] = {name: option for option in _OPTIONS for name in (option.name, *option.aliases)}
+
+
+# The fio options that Sweetspot refuses, with the reason. Options in neither table are refused without one.
+
+_RUNS = "it runs a program"
+_READS = "it reads a file of the host"
+_WRITES = "it writes a file on the host"
+_GUARD = "the worker's guard decides what may be used"
+_LIMITS = "the worker sets the limits of fio's processes"
+_JOBS = "a trial has one workload"
+_FULL = "it writes until the device is full. Give a size"
+_ENDS = "a slow drive is a result, and must not end the trial. Use `rate` or `rate_iops`"
+_ERRORS = "an I/O error ends the trial"
+_ZONES = "zoned drives are not supported. For strides, write `rw=read:64k`"
+_REPLAY = "recorded I/O cannot be replayed"
+_MEMORY = "fio's default memory is used"
+_VERIFY = "only data that the same trial has written is verified"
+
+_REASONS = {
+    _RUNS: ("exec_prerun", "exec_postrun"),
+    _READS: ("include", "read_iolog", "read_iolog_chunked", "verify_state_load", "opendir"),
+    _WRITES: ("write_iolog", "verify_dump", "merge_blktrace_file"),
+    _REPLAY: (
+        "replay_no_stall", "replay_redirect", "replay_scale", "replay_align", "replay_time_scale", "replay_skip",
+        "merge_blktrace_scalars", "merge_blktrace_iters",
+    ),
+    _GUARD: ("allow_mounted_write",),
+    _LIMITS: ("cgroup", "cgroup_weight", "cgroup_nodelete", "uid", "gid", "lockmem"),
+    _JOBS: ("wait_for", "flow", "flow_id", "flow_watermark", "flow_sleep"),
+    _FULL: ("fill_device", "fill_fs"),
+    "it writes past the end of the file": ("file_append",),
+    "the jobs would wait for each other": ("lockfile",),
+    "it replaces the job's options": ("profile",),
+    "the target is chosen when a run is started": ("filename_format", "unique_filename"),
+    _ENDS: ("rate_min", "rate_iops_min", "rate_cycle"),
+    _ERRORS: ("ignore_error",),
+    _ZONES: (
+        "zonemode", "zonesize", "zonecapacity", "zonerange", "zoneskip", "read_beyond_wp", "max_open_zones",
+        "job_max_open_zones", "ignore_zone_limits", "zone_reset_threshold", "zone_reset_frequency",
+    ),
+    _MEMORY: ("mem", "iomem", "hugepage-size", "iomem_align", "mem_align"),
+    _VERIFY: ("verify_only",),
+    "the checksum is always at the start of its block": ("verify_offset",),
+    "the threads that verify share the CPUs of `cpus_allowed`": ("verify_async_cpus",),
+    "trims are patterns of their own: `rw=trim` or `rw=trimwrite`": (
+        "trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch",
+    ),
+    "it changes the drive for all programs. Use the factor `scheduler`": ("ioscheduler",),
+    "it leaves out the latency, which is always measured": ("gtod_reduce",),
+    "a trial ends by `runtime`, by an amount or by a stop rule of the plan": (
+        "steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time", "ss_ramp", "number_ios",
+    ),
+    "all blocks are multiples of 512 bytes": ("bs_unaligned", "blocksize_unaligned"),
+    "the two sizes would be those of sequential and random I/Os. Give sizes of reads and writes": ("bs_is_seq_rand",),
+    "give `offset` in bytes": ("offset_align",),
+    "use `cpus_allowed`": ("cpumask",),
+    "priorities of single I/Os are not reported. Use `prio` and `prioclass`": (
+        "cmdprio_percentage", "cmdprio_class", "cmdprio", "cmdprio_bssplit", "cmdprio_hint",
+    ),
+    "the number of duplicates would depend on the number of jobs": ("dedupe_global",),
+    "not all kernels and versions of fio support it": (
+        "write_hint", "atomic", "write_barrier", "barrier", "uncached", "nowait", "hipri_percentage",
+    ),
+}  # fmt: skip
+
+
+def _by_name() -> Iterator[tuple[str, str]]:
+    for reason, names in _REASONS.items():
+        yield from ((name, reason) for name in names)
+
+
+REFUSED: Mapping[str, str] = dict(_by_name())
+
+
+# Generate the page about fio's options: `python -m worker.recipes.fio.options > docs/reference/fio-options.md`.
+
+_HEAD = """# fio's options in job files
+
+A fio job file can be opened as a plan. Each of fio's options becomes a factor of the plan, is ignored because it does
+not change the measurement, or is refused with a reason. The same factors can be used in any plan. The editor lists
+them under "Workload" and "Further options of fio".
+
+A trial runs one workload, so jobs that fio would run at the same time are refused: put `stonewall` into all jobs but
+the first.
+
+Options with conditions:
+
+- Every pattern except `read` and `randread` destroys data; this includes trims, which need a block device. The host's
+  policy must allow it, and the run must be armed with the serial numbers of the drives.
+- `loops` multiplies the amount, so estimates and write limits count every loop.
+- `verify` writes an amount, then reads it back.
+- An amount is rounded up to whole blocks of all jobs, and estimates count that.
+- A mix with rate limits counts as if it only wrote: while reads have reached their limit, fio writes.
+- `offset` and `offset_increment` must keep the used part inside the device or file. They are not for directories.
+- `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
+  the data beside it.
+
+## Factors
+
+| option | factor | note |
+| --- | --- | --- |
+"""
+
+
+def options_page() -> str:
+    options = list(dict.fromkeys(ALLOWED.values()))
+    taken = [option for option in options if option.factor and not _same(option)]
+    ignored = [option for option in options if not option.factor]
+    return (
+        _HEAD
+        + "".join(f"| {_names(option)} | `{option.factor}` | {option.note} |\n" for option in taken)
+        + f"\nOther options are factors of the same name: {', '.join(map(_names, filter(_same, options)))}.\n"
+        + "\n## Ignored\n\n| options | reason |\n| --- | --- |\n"
+        + "".join(f"| {', '.join(names)} | {note} |\n" for note, names in _by_note(ignored).items())
+        + "\n## Refused\n\n| options | reason |\n| --- | --- |\n"
+        + "".join(f"| {', '.join(names)} | {reason} |\n" for reason, names in _refused().items())
+    )
+
+
+def _same(option: Option) -> bool:
+    return option.name == option.factor and not option.note
+
+
+def _names(option: Option) -> str:
+    return ", ".join(f"`{name}`" for name in (option.name, *option.aliases))
+
+
+def _by_note(options: list[Option]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for option in options:
+        note = f"{option.note}; the plan's note says so" if option.meaning is Meaning.LOGGING else option.note
+        found.setdefault(note, []).append(_names(option))
+    return found
+
+
+def _refused() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, reason in REFUSED.items():
+        found.setdefault(reason, []).append(f"`{name}`")
+    return found
+
+
+if __name__ == "__main__":
+    print(options_page(), end="")

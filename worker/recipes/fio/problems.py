@@ -1,12 +1,231 @@
 """Problems of a workload that types cannot express. Each rule yields messages that say what to do."""
 
+import re
 from collections.abc import Iterator
 
-from worker.contract.stopping import least_s
-from worker.contract.workload import BlockShare, CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
-from worker.recipes.fio import access_problems, option_problems
-from worker.recipes.sizes import size_words
-from worker.recipes.stop_rules import write
+import msgspec
+
+from worker.contract.fio_options import RATE_LIMITS, WRITE_LIMITS
+from worker.contract.workload import (
+    BlockShare,
+    Buffers,
+    Confidence,
+    CpusPolicy,
+    FioWorkload,
+    IoEngine,
+    Settled,
+    SteadyRounds,
+    StopRule,
+    SyncDepth,
+    TargetKind,
+    least_s,
+)
+from worker.recipes.base import size_words
+
+# Problems of a workload's further options: offsets, limits, distributions, data and verification.
+
+_NEEDS_QUEUE = ("iodepth_batch", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low")
+_ONE_ENGINE = {
+    "force_async": IoEngine.IO_URING,
+    "sqthread_poll_cpu": IoEngine.IO_URING,
+    "userspace_reap": IoEngine.LIBAIO,
+}
+_NEEDS = {
+    "rate_process": "rate or rate_iops",
+    "thinktime_spin": "thinktime",
+    "thinktime_blocks": "thinktime",
+    "thinktime_iotime": "thinktime",
+    "latency_window": "latency_target",
+    "latency_percentile": "latency_target",
+    "latency_run": "latency_target",
+    "rate_ignore_thinktime": "thinktime",
+    "dedupe_mode": "dedupe_percentage",
+    "dedupe_working_set_percentage": "dedupe_percentage",
+    "buffer_compress_chunk": "buffer_compress_percentage",
+    "verify_pattern": "verify",
+    "verify_interval": "verify",
+    "verify_backlog": "verify",
+    "verify_backlog_batch": "verify_backlog",
+    "verify_async": "verify",
+    "verify_fatal": "verify",
+}  # an option -> the option without which it has no effect
+
+
+def _option_problems(work: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
+    """Only for a workload with such options: the others have none of these problems."""
+    return (*(problem for rule in _OPTION_RULES for problem in rule(work)), *_region(work, kind))
+
+
+def _needed(work: FioWorkload) -> Iterator[str]:
+    given = {*work.options.wanted()}
+    for name in sorted(given & _NEEDS.keys()):
+        needed = _NEEDS[name]
+        if given.isdisjoint(needed.split(" or ")):
+            yield f"{name} needs {needed}"
+
+
+def _order(work: FioWorkload) -> Iterator[str]:
+    if work.options.rw_sequencer and work.run_length == 1:
+        yield "rw_sequencer needs a run_length above 1"
+    if work.options.percentage_random is not None and not work.pattern.random:
+        yield f"percentage_random needs a random pattern, not {work.pattern}"
+
+
+def _distribution(work: FioWorkload) -> Iterator[str]:
+    """As fio checks it, but before the trial starts."""
+    name, _, value = (work.options.random_distribution or "").partition(":")
+    if name and not work.pattern.random:
+        yield f"random_distribution is only for random patterns, not for {work.pattern}: remove it"
+    if name == "zipf" and float(value) == 1:
+        yield "fio does not support zipf:1; use a value near it, such as zipf:1.01"
+    if name == "zoned":
+        zones = [tuple(map(int, zone.split("/"))) for zone in value.split(":")]
+        if [sum(column) for column in zip(*zones, strict=True)] != [100, 100]:
+            yield "the zones of random_distribution must add up to 100 % of the I/Os and 100 % of the size"
+
+
+def _queue(work: FioWorkload) -> Iterator[str]:
+    options = work.options.wanted()
+    for name in _NEEDS_QUEUE:
+        value = options.get(name)
+        if isinstance(value, int) and value > work.iodepth:
+            yield f"{name}={value} is larger than the queue depth {work.iodepth}"
+    for name, engine in _ONE_ENGINE.items():
+        if name in options and work.ioengine is not engine:
+            yield f"{name} needs I/O engine {engine}, not {work.ioengine}"
+    if "sqthread_poll_cpu" in options and not work.uring.sqthread_poll:
+        yield "sqthread_poll_cpu needs sqthread_poll"
+    least, most = work.options.iodepth_batch_complete_min, work.options.iodepth_batch_complete_max
+    if least and most and least > most:
+        yield "iodepth_batch_complete_min is larger than iodepth_batch_complete_max"
+
+
+def _limits(work: FioWorkload) -> Iterator[str]:
+    """A trial that ends by an amount has a time limit, which assumes that the drive sets the speed."""
+    slowed = {*RATE_LIMITS, "thinktime", "latency_target"}
+    if work.amount_bytes is not None and (found := sorted(slowed & work.options.wanted().keys())):
+        yield f"{', '.join(found)} needs a runtime, because the time of an amount would be unknown"
+    limits_writes = not work.options.wanted().keys().isdisjoint(WRITE_LIMITS.values())
+    if limits_writes and not work.pattern.mixed:
+        yield f"separate limits of writes are only for mixed patterns, not for {work.pattern}: use rate or rate_iops"
+
+
+def _data(work: FioWorkload) -> Iterator[str]:
+    """scramble_buffers would change duplicates, and a repeated buffer is a duplicate."""
+    generated = work.options.dedupe_percentage is not None or work.options.buffer_compress_percentage is not None
+    if generated and work.buffers is not Buffers.REFILLED:
+        yield "dedupe_percentage and buffer_compress_percentage need buffers=refilled"
+    if work.options.buffer_pattern and work.buffers is not Buffers.REPEATED:
+        yield "buffer_pattern needs buffers=repeated"
+
+
+def _verify(work: FioWorkload) -> Iterator[str]:
+    """fio skips verification at the end of a run time, and reads of a mix would verify data without checksums."""
+    if not work.verifies:
+        return
+    if work.pattern.reads or not work.pattern.stores or work.pattern.trims:
+        yield f"verify needs a pattern that only writes, not {work.pattern}"
+    if work.amount_bytes is None:
+        yield "verify needs an amount: at the end of a run time, fio does not read the data back"
+    used_bytes = (work.size_bytes or 0) * work.files
+    if used_bytes and not work.pattern.random and (work.amount_bytes or 0) > used_bytes:
+        yield "verify of a sequential pattern writes each block once: use an amount up to the size"
+    if not work.one_block_size:
+        yield "verify needs a single block size"
+    if work.threads > 1 and not work.options.offset_increment and work.pattern.random:
+        yield "verify needs offset_increment with several random jobs, which would overwrite each other's blocks"
+    if (work.options.verify == "pattern") is not bool(work.options.verify_pattern):
+        yield "verify=pattern needs verify_pattern, and no other checksum has one"
+
+
+def _region(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
+    """The used part must stay inside the target."""
+    given = sorted({"offset", "offset_increment"} & work.options.wanted().keys())
+    if given and kind is TargetKind.DIRECTORY:
+        yield f"{' and '.join(given)} need a device or a file: files in a directory are used from start to end"
+    if given and work.size_bytes is None:
+        yield f"{' and '.join(given)} need a size, so that the used part ends inside the target"
+
+
+_OPTION_RULES = (_needed, _order, _distribution, _queue, _limits, _data, _verify)
+
+
+# Problems of block sizes, the order of accesses, trims and I/O engines with special needs.
+
+
+def _blocks(work: FioWorkload) -> Iterator[str]:
+    separate = work.write_block_bytes is not None or bool(work.write_block_split)
+    if work.write_block_bytes is not None and (work.block_split or work.block_range):
+        yield "write_block_size needs block_size: for several sizes, use block_split and write_block_split"
+    if separate and not work.pattern.mixed:
+        yield f"separate block sizes of writes are only for mixed patterns, not for {work.pattern}: remove them"
+    low, high = work.block_range or (1, 2)
+    if high <= low or high % low:
+        yield "the end of block_range must be a multiple of its start, and larger"
+
+
+def _sequence(work: FioWorkload) -> Iterator[str]:
+    if work.pattern.random and (work.reverse or work.skip_bytes):
+        yield f"reverse and skip are only for sequential patterns, not for {work.pattern}: remove them"
+    if work.run_length > 1 and not work.pattern.random:
+        yield f"run_length is only for random patterns, not for {work.pattern}: remove it"
+    if work.reverse and not work.one_block_size:
+        yield "reverse needs a single block size, because fio steps back by a fixed number of bytes"
+    if work.skip_bytes and work.skip_bytes % min(work.block_sizes):
+        yield "skip must be a multiple of the block size"
+
+
+def _mapped(work: FioWorkload) -> Iterator[str]:
+    if work.ioengine is IoEngine.MMAP and work.direct:
+        yield "I/O engine mmap uses the page cache: disable direct"
+    if work.ioengine is IoEngine.SG and work.pattern.trims:
+        yield "trims need another I/O engine than sg"
+
+
+def _on_blocks(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
+    if kind is not TargetKind.BLOCK and work.pattern.trims:
+        yield f"{work.pattern} needs a block device, not a {kind}"
+    if kind is not TargetKind.BLOCK and work.ioengine is IoEngine.SG:
+        yield f"I/O engine sg needs a SCSI drive, not a {kind}"
+
+
+# The text of a stop rule, as in plans: `confidence 2%`, `settled 60s`, `snia 60s`.
+
+STOP_RULE_EXAMPLES = "`confidence 2%`, `settled 60s` or `snia 60s`"
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def parse_stop_rule(text: str) -> StopRule:
+    """Raises ValueError with a sentence that says what is valid."""
+    match = re.fullmatch(
+        r"([a-z]+)\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(%|[a-z]+)", text.strip(), re.ASCII | re.IGNORECASE
+    )
+    if match is None:
+        raise ValueError(f"`{text.strip()}` is not understood; write it like {STOP_RULE_EXAMPLES}")
+    name, number, unit = match[1].lower(), float(match[2]), match[3].lower()
+    try:
+        rule: StopRule = msgspec.convert({"rule": name, **_field(name, number, unit)}, StopRule)
+    except (KeyError, msgspec.ValidationError) as error:
+        raise ValueError(f"`{text.strip()}` is not a valid stop rule; write it like {STOP_RULE_EXAMPLES}") from error
+    return rule
+
+
+def _field(name: str, number: float, unit: str) -> dict[str, float]:
+    if name == "confidence":
+        return {"percent": number} if unit == "%" else {}
+    seconds = number * _UNITS[unit]
+    return {{"snia": "round_s", "settled": "hold_s"}[name]: int(seconds) if seconds == int(seconds) else seconds}
+
+
+def write_stop_rule(rule: StopRule) -> str:
+    match rule:
+        case Confidence():
+            return f"confidence {rule.percent:g}%"
+        case SteadyRounds():
+            return f"snia {rule.round_s}s"
+        case Settled():
+            return f"settled {rule.hold_s}s"
+
 
 MAX_JOBS = 1024
 MAX_STOP_RULE_S = 86400  # the worker keeps all samples until the stream ends
@@ -17,7 +236,7 @@ def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
     """All reasons why the workload cannot run on a target of this kind; () if it can."""
     own = [problem for rule in RULES for problem in rule(workload)]
     with_target = [problem for rule in TARGET_RULES for problem in rule(workload, kind)]
-    of_options = option_problems.problems(workload, kind) if workload.options.wanted() else ()
+    of_options = _option_problems(workload, kind) if workload.options.wanted() else ()
     return (*own, *with_target, *of_options)
 
 
@@ -46,11 +265,12 @@ def _stop_rule(work: FioWorkload) -> Iterator[str]:
     if work.stop is None:
         return
     if work.runtime_s is None:
-        yield f"stop rule {write(work.stop)} needs a runtime, its maximum time: replace the amount by a runtime"
+        rule = write_stop_rule(work.stop)
+        yield f"stop rule {rule} needs a runtime, its maximum time: replace the amount by a runtime"
         return
     least = least_s(work.stop, work.least_runtime_s)
     if work.runtime_s < least:
-        yield f"stop rule {write(work.stop)} needs at least {least} s: use a longer runtime"
+        yield f"stop rule {write_stop_rule(work.stop)} needs at least {least} s: use a longer runtime"
     if work.runtime_s > MAX_STOP_RULE_S:
         yield "a stop rule needs a runtime of at most 24 h"
 
@@ -180,5 +400,5 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, *access_problems.RULES)
-TARGET_RULES = (_size, _files, *access_problems.TARGET_RULES)
+RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, _blocks, _sequence, _mapped)
+TARGET_RULES = (_size, _files, _on_blocks)

@@ -13,7 +13,7 @@ import msgspec
 
 from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
-from worker.recipes.sizes import size_words
+from worker.recipes.base import size_words
 
 PARTITION_START_BYTES = MIB  # start of sfdisk's first partition
 LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: default start of data

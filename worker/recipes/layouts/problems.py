@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
+from worker.recipes.base import size_words
 from worker.recipes.layouts.geometry import lvm_alignment_bytes
-from worker.recipes.sizes import size_words
 
 MIN_DRIVES = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
 MIN_ARRAYS_BTRFS = {

@@ -22,10 +22,10 @@ from worker.contract.workload import (
     TargetRef,
     UringOptions,
 )
-from worker.recipes import RecipeError, path_problem, render, render_prefill, workload_problems
-from worker.recipes.fio.option_values import OptionRefused
-from worker.recipes.fio.options import ALLOWED
-from worker.recipes.sizes import size_words
+from worker.recipes import render, workload_problems
+from worker.recipes.base import RecipeError, path_problem, size_words
+from worker.recipes.fio.options import ALLOWED, OptionRefused
+from worker.recipes.steps import render_prefill
 
 
 def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:

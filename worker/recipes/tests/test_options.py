@@ -8,10 +8,9 @@ import pytest
 
 from worker.contract.fio_options import FioOptions, RwSequencer, Verify
 from worker.contract.workload import KIB, MIB, BlockShare, Buffers, IoEngine, Pattern, SyncDepth, TargetKind
-from worker.recipes import render, render_prefill, workload_problems
-from worker.recipes.fio import table
-from worker.recipes.fio.options import ALLOWED
-from worker.recipes.fio.refused_options import REFUSED
+from worker.recipes import render, workload_problems
+from worker.recipes.fio.options import ALLOWED, REFUSED, options_page
+from worker.recipes.steps import render_prefill
 from worker.recipes.tests.test_job import options, run_fio, stream
 
 AMOUNT: dict[str, Any] = {"runtime_s": None, "amount_bytes": 16 * 4 * KIB}
@@ -258,5 +257,5 @@ def test_every_option_of_fio_is_supported_or_refused_with_a_reason() -> None:
 
 
 def test_the_documentation_lists_every_option_as_it_is() -> None:
-    words = "run `python -m worker.recipes.fio.table > docs/reference/fio-options.md`"
-    assert (Path(__file__).parents[3] / "docs/reference/fio-options.md").read_text() == table.page(), words
+    words = "run `python -m worker.recipes.fio.options > docs/reference/fio-options.md`"
+    assert (Path(__file__).parents[3] / "docs/reference/fio-options.md").read_text() == options_page(), words

@@ -1,7 +1,7 @@
 import pytest
 
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule
-from worker.recipes.stop_rules import parse, write
+from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
+from worker.recipes.fio.problems import parse_stop_rule, write_stop_rule
 
 
 @pytest.mark.parametrize(
@@ -14,9 +14,9 @@ from worker.recipes.stop_rules import parse, write
     ],
 )
 def test_a_rule_is_read_and_written(text: str, rule: StopRule, written: str) -> None:
-    assert parse(text) == rule
-    assert write(rule) == written
-    assert parse(written) == rule
+    assert parse_stop_rule(text) == rule
+    assert write_stop_rule(rule) == written
+    assert parse_stop_rule(written) == rule
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_a_rule_is_read_and_written(text: str, rule: StopRule, written: str) -> 
 )  # fmt: skip
 def test_other_text_is_refused_with_examples(text: str) -> None:
     with pytest.raises(ValueError, match="write it like `confidence 2%`, `settled 60s` or `snia 60s`"):
-        parse(text)
+        parse_stop_rule(text)

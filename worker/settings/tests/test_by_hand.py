@@ -9,8 +9,9 @@ from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.open_target import OpenTarget
-from worker.settings import by_hand, session
+from worker.kernel.targets import OpenTarget
+from worker.orders import manual_setting
+from worker.settings import session
 from worker.settings.base import SettingFailed
 from worker.settings.restore import BY_HAND, restore_run
 
@@ -32,10 +33,10 @@ class Host:
         Path(f"/sys/block/{self.device}/queue/{name}").write_text(value)
 
     def change(self, name: str, value: str) -> list[SettingRecord]:
-        return by_hand.change(name, value, self.open_target, self.allowed, self.journal)
+        return manual_setting.change(name, value, self.open_target, self.allowed, self.journal)
 
     def put_back(self, name: str) -> list[SettingRestored]:
-        return by_hand.restore(name, self.open_target, self.journal)
+        return manual_setting.restore(name, self.open_target, self.journal)
 
     def apply_settings(self, **values: str) -> list[SettingRecord]:
         requests = [SettingRequest(name=name, value=value) for name, value in values.items()]
@@ -54,7 +55,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 
 def test_it_is_read_without_being_touched(host: Host) -> None:
-    told = by_hand.read("read_ahead_kb", host.open_target)
+    told = manual_setting.read("read_ahead_kb", host.open_target)
     assert (told.asked, told.observed, told.device) == ("", "256", host.device)
     assert not host.journal.baselines()
 
@@ -102,7 +103,7 @@ def test_it_is_refused_with_the_same_messages_as_in_runs(host: Host) -> None:
     with pytest.raises(SettingFailed, match="was not changed by hand"):
         host.put_back("read_ahead_kb")
     with pytest.raises(SettingFailed) as failed:
-        by_hand.change("read_ahead_kb", "64", host.open_target, host.forbidden, host.journal)
+        manual_setting.change("read_ahead_kb", "64", host.open_target, host.forbidden, host.journal)
     assert failed.value.code == "setting_not_allowed"
     assert host.now("read_ahead_kb") == "256"
 

@@ -11,18 +11,17 @@ import pytest
 
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingRequest
-from worker.controllers import CachePolicy
+from worker.controllers.base import CachePolicy
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig
-from worker.inventory import sysfs
 from worker.inventory.tests.test_controllers import function, link, put
 from worker.journal import Journal
-from worker.open_target import OpenTarget
+from worker.kernel import sysfs
+from worker.kernel.targets import OpenTarget
 from worker.policy import Policy
 from worker.settings import session
 from worker.settings.base import SettingFailed, refused
-from worker.settings.controller_drives import ControllerDrives
-from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES
+from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES, ControllerDrives
 from worker.settings.observed import settings_facts
 
 pytestmark = rig.needs_root
@@ -214,7 +213,7 @@ def test_it_never_sets_another_disks_virtual_drive(
     drive.apply_settings(read_ahead="read ahead")
     state["naa"] = "600605b010cbe11029aeeba55d3e0000"
     state["asked"] = []
-    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+    monkeypatch.setattr("worker.settings.controller_policies.FRESH_S", 0.0)
     assert "lists no virtual drive for" in drive.fails(read_ahead="none").message
     assert not any("set" in asked.split() for asked in state["asked"])
     assert [restored for _, _, restored in drive.restore()] == [False]
@@ -227,7 +226,7 @@ def test_a_change_of_another_program_is_not_restored(
     drive = rig_of("storcli", tmp_path, device, behind)
     drive.apply_settings(write_cache="write through")
     state["write"] = "awb"
-    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+    monkeypatch.setattr("worker.settings.controller_policies.FRESH_S", 0.0)
     assert drive.restore() == [("controller.write_cache", "always write back", False)]
     assert state["write"] == "awb"
 
@@ -271,7 +270,7 @@ def test_a_tool_that_exceeded_its_time_limit_may_have_set_it(
     """The worker kills storcli, but the firmware already has the command. It counts as written."""
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
-    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+    monkeypatch.setattr("worker.settings.controller_policies.FRESH_S", 0.0)
 
     def exceed(_device: str, _policy: CachePolicy, _value: str) -> None:
         if when.startswith("before"):
@@ -297,7 +296,7 @@ def test_an_unreadable_read_back_counts_as_written(
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
-    monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
+    monkeypatch.setattr("worker.settings.controller_policies.FRESH_S", 0.0)
     real = DRIVES.read
 
     def silent(subject: str) -> object:

@@ -13,9 +13,9 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.open_target import OpenTarget
-from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, SettingScope, session
-from worker.settings.base import SettingFailed
+from worker.kernel.targets import OpenTarget
+from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, session
+from worker.settings.base import SettingFailed, SettingScope
 
 HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST}
 # A little beside what kernels come with.
@@ -156,8 +156,8 @@ def dying(path, value, what, write=vm.write_file):
     write(path, value, what)
     os.kill(os.getpid(), signal.SIGKILL)
 
-import worker.settings.kernel_file
-worker.settings.kernel_file.write_file = dying
+import worker.settings.base
+worker.settings.base.write_file = dying
 Machine(Path(sys.argv[1]), list(HOST_WIDE)).apply_settings({"vm.dirty_bytes": "2147483648"})
 """
 

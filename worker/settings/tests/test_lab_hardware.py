@@ -13,12 +13,11 @@ from worker import policy
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
-from worker.inventory import sysfs
 from worker.journal import Journal
-from worker.open_target import OpenTarget
-from worker.settings import REGISTRY, SettingScope, session
-from worker.settings.base import SettingFailed
-from worker.settings.subjects import subject_of
+from worker.kernel import sysfs
+from worker.kernel.targets import OpenTarget
+from worker.settings import REGISTRY, session
+from worker.settings.base import SettingFailed, SettingScope, subject_of
 
 DRIVES = {sysfs.serial(name): name for name in sysfs.names() if sysfs.serial(name).startswith("LAB")}
 pytestmark = [*rig.needs_root, pytest.mark.skipif(not DRIVES, reason="needs the lab's virtual storage server")]

@@ -11,11 +11,10 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.open_target import OpenTarget
+from worker.kernel.targets import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
-from worker.settings.base import SettingError, SettingFailed, SettingScope
-from worker.settings.kernel_file import KernelFile
+from worker.settings.base import KernelFile, SettingError, SettingFailed, SettingScope
 from worker.settings.scheduler_tunables import SchedulerTunable
 
 pytestmark = rig.needs_root
@@ -263,9 +262,9 @@ from pathlib import Path
 from worker import policy
 from worker.contract.orders import SettingRequest
 from worker.journal import Journal
-from worker.open_target import OpenTarget
+from worker.kernel.targets import OpenTarget
 from worker.settings import SETTING_NAMES, session
-from worker.settings.kernel_file import KernelFile
+from worker.settings.base import KernelFile
 from worker.settings.scheduler_tunables import SchedulerTunable
 
 left = int(sys.argv[4])

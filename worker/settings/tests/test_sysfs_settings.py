@@ -8,15 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import REGISTRY, cpus
-from worker.settings.base import SettingError, SettingScope
-from worker.settings.cpu_files import CpuFile
-from worker.settings.cpu_idle import DeepestIdleState
+from worker.settings import REGISTRY, cpu_files
+from worker.settings.base import QueueFile, SettingError, SettingScope, subject_of
+from worker.settings.cpu_files import CpuFile, DeepestIdleState
 from worker.settings.interrupts import IrqAffinity
 from worker.settings.irqbalance import IrqBalance
 from worker.settings.md import SyncSpeed
-from worker.settings.queue_file import QueueFile
-from worker.settings.subjects import subject_of
 
 CONTROLLER = "0000:81:00.0"
 
@@ -52,12 +49,12 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_it_reads_and_writes_lists_of_processors() -> None:
-    assert cpus.parse_list("0-3,8,10-11") == (0, 1, 2, 3, 8, 10, 11)
-    assert cpus.write_list((8, 0, 1, 2, 3, 11, 10)) == "0-3,8,10-11"
-    assert cpus.parse_list("x") == cpus.parse_list("") == ()
+    assert cpu_files.parse_list("0-3,8,10-11") == (0, 1, 2, 3, 8, 10, 11)
+    assert cpu_files.write_list((8, 0, 1, 2, 3, 11, 10)) == "0-3,8,10-11"
+    assert cpu_files.parse_list("x") == cpu_files.parse_list("") == ()
     values = {0: "a", 1: "a", 2: "b", 3: "a"}
-    assert cpus.join(values) == "a@0-1,3;b@2"
-    assert cpus.split(cpus.join(values), (0, 1, 2, 3)) == values
+    assert cpu_files.join(values) == "a@0-1,3;b@2"
+    assert cpu_files.split(cpu_files.join(values), (0, 1, 2, 3)) == values
 
 
 def test_it_sets_every_processors_governor_and_puts_each_back(sys: Path) -> None:

@@ -5,11 +5,10 @@ from statistics import fmean
 
 import pytest
 
-from worker.contract.rounds import over_rounds
-from worker.contract.stopping import Confidence, Settled, SteadyRounds, StopRule, least_s
-from worker.stop_rules import first_window, looks
+from worker.contract.steadiness import over_rounds
+from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule, least_s
+from worker.stop_rules import first_window, looks, warm_up_s
 from worker.stop_rules.tests.recorded import KINGSTON, LOOPS
-from worker.stop_rules.warm_up import warm_up_s
 
 RULES: tuple[StopRule, ...] = (Confidence(percent=2), SteadyRounds(round_s=2), Settled(hold_s=10))
 STEADY = ("throttled-100-mb-write", "throttled-500-iops-randread", "throttled-3000-iops-randwrite")

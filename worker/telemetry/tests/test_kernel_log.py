@@ -10,11 +10,17 @@ import pytest
 
 from worker.contract.items import KernelLine
 from worker.guard.tests import rig
-from worker.inventory import sysfs
-from worker.open_target import OpenTarget
-from worker.telemetry import KernelWatch, names_at, names_in
-from worker.telemetry.kernel_log import MAX_LINES, MAX_OTHER_LINES, is_storage_problem
-from worker.telemetry.kernel_names import KernelNames
+from worker.kernel import sysfs
+from worker.kernel.targets import OpenTarget
+from worker.telemetry.kernel_log import (
+    MAX_LINES,
+    MAX_OTHER_LINES,
+    KernelNames,
+    KernelWatch,
+    is_storage_problem,
+    names_at,
+    names_in,
+)
 
 TROUBLES = (
     (4, "nvme nvme0: I/O 12 QID 3 timeout, aborting"),

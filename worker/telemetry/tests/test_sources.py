@@ -13,17 +13,25 @@ import pytest
 
 from worker import guard
 from worker.contract.items import Sensor, SensorKind
-from worker.engines.device import read_counters, sample_of_all
 from worker.guard.tests import rig
-from worker.inventory import sysfs
-from worker.open_target import OpenTarget
-from worker.telemetry import KernelWatch, Telemetry, every_source
-from worker.telemetry.energy import Energy
-from worker.telemetry.memory import WaitingMemory
-from worker.telemetry.proc_stat import ProcStat
-from worker.telemetry.slow import SlowSensors, read_dcmi
-from worker.telemetry.source import BUFFER_BYTES, OpenFile, Source
-from worker.telemetry.temperatures import CpuTemperatures, drive_inputs
+from worker.kernel import sysfs
+from worker.kernel.counters import read_counters, sample_of_all
+from worker.kernel.targets import OpenTarget
+from worker.telemetry.kernel_log import KernelWatch
+from worker.telemetry.sources import (
+    BUFFER_BYTES,
+    CpuTemperatures,
+    Energy,
+    OpenFile,
+    ProcStat,
+    SlowSensors,
+    Source,
+    Telemetry,
+    WaitingMemory,
+    drive_inputs,
+    every_source,
+    read_dcmi,
+)
 
 
 class Host:

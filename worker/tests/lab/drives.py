@@ -5,8 +5,9 @@ from pathlib import Path
 
 from worker import policy
 from worker.guard.tests import rig
-from worker.inventory import sysfs
-from worker.settings import REGISTRY, SettingScope
+from worker.kernel import sysfs
+from worker.settings import REGISTRY
+from worker.settings.base import SettingScope
 
 RAID = ("LABINT0000", "LABINT0001", "LABSAM0002", "LABSAM0003")  # behind the MegaRAID controller, by bay
 

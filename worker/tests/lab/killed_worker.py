@@ -11,7 +11,7 @@ from pathlib import Path
 from worker import policy
 from worker.contract.orders import SettingRequest
 from worker.journal import Journal
-from worker.open_target import OpenTarget
+from worker.kernel.targets import OpenTarget
 from worker.settings import REGISTRY, SETTING_NAMES, session
 from worker.settings.base import Setting
 

@@ -12,10 +12,9 @@ import msgspec
 
 from worker import inventory
 from worker.contract.inventory import Inventory
-from worker.layouts import ownership
-from worker.settings import REGISTRY, SettingScope
-from worker.settings.base import SettingError
-from worker.settings.subjects import HOST, subject_of
+from worker.layouts import steps
+from worker.settings import REGISTRY
+from worker.settings.base import HOST, SettingError, SettingScope, subject_of
 from worker.tests.lab.drives import by_serial
 
 
@@ -24,7 +23,7 @@ def take() -> dict[str, str]:
     facts: dict[str, str] = {}
     _flatten("inventory", _lasting(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
-        content = ownership.read_content(f"/dev/{device}")
+        content = steps.read_content(f"/dev/{device}")
         facts[f"content.{serial}"] = "blank" if content.blank else str(content)
         for name, setting in REGISTRY.items():
             if setting.scope is not SettingScope.HOST:

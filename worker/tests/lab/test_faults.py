@@ -14,14 +14,14 @@ import pytest
 from worker.contract.items import Finished, Item, KernelLog, Outcome, Sample, StreamStarted
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
-from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
+from worker.process.run import Control
 from worker.settings import REGISTRY
-from worker.settings.subjects import subject_of
+from worker.settings.base import subject_of
 from worker.tests.lab.drives import allow, by_serial
 
 SERIAL = "LABSAM0003"

@@ -11,8 +11,15 @@ from webapp.hosts.inventory import lock_groups
 from webapp.hosts.inventory.lock_groups import in_virtual_drives, sharing
 from webapp.hosts.models import Host
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
-from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
-from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget
+from worker.contract.inventory import (
+    BlockDevice,
+    Controller,
+    FileSystem,
+    Inventory,
+    PhysicalDrive,
+    PolicyTarget,
+    VirtualDrive,
+)
 from worker.contract.tests.examples import HELLO
 from worker.contract.workload import TargetKind
 

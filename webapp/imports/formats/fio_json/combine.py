@@ -20,8 +20,7 @@ from webapp.results.metrics import CPU_PER_IO
 from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
 from worker.contract.workload import Pattern
-from worker.recipes.fio.option_values import OptionRefused, sequence
-from worker.recipes.fio.options import ALLOWED, Meaning
+from worker.recipes.fio.options import ALLOWED, Meaning, OptionRefused, sequence
 
 # fio's job options as factors: those that the plans know, the others as text.
 

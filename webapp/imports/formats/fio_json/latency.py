@@ -8,7 +8,7 @@ from webapp.imports.formats.fio_json.document import Flow
 from webapp.imports.formats.fio_json.document import Latency as Printed
 from webapp.imports.measurement import Latency
 from webapp.imports.values import US
-from worker.contract.histogram import Histogram, merge
+from worker.contract.packing import Histogram, merge
 
 _KINDS = ("lat", "clat")
 _MAX_BINS = 64 * 40 + 3  # and three sizes of fio 2.x

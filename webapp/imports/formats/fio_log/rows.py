@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_json.latency import bin_value
 from webapp.imports.values import MAX_CHARACTERS, US
-from worker.contract.histogram import Histogram
 from worker.contract.items import Direction
+from worker.contract.packing import Histogram
 
 # Rows of a fio log as arrays.
 #

@@ -17,9 +17,9 @@ from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from worker.contract.inventory import PurgeMethod
 from worker.contract.items import Finished, Outcome, Phase, PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import InventoryOrder, PurgeOrder, SettingOperation, SettingOrder
-from worker.contract.purge import PurgeMethod
 from worker.contract.tests.examples import AT, PURGED
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

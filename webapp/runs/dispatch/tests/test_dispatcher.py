@@ -41,8 +41,8 @@ from webapp.tests.factories.runs import a_run
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
 from worker.contract.signing import seal
 from worker.contract.workload import Pattern
-from worker.orders import timeliness
-from worker.recipes.fio import workload_of
+from worker.orders import executor
+from worker.recipes.fio.job import workload_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -152,7 +152,7 @@ def test_it_signs_orders_that_expire(settings: Settings) -> None:
     a_run(target)
     dispatch_host(target.host_id)
     (order,) = queued_orders(target.host)
-    late = timeliness.problem(order, now=time.time() + settings.ORDER_EXPIRES_SECONDS + 5, newest=0.0)
+    late = executor.problem(order, now=time.time() + settings.ORDER_EXPIRES_SECONDS + 5, newest=0.0)
     assert late is not None
     assert late[0] == "order_expired"
 

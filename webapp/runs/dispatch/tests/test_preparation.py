@@ -11,7 +11,7 @@ from webapp.runs.selectors import phase_sentence
 from webapp.runs.services import StartOptions, StartRefused, start_run
 from webapp.tests.factories.hosts import a_drive
 from webapp.tests.factories.runs import start_trial
-from worker.contract.steps import FlushStep, WriteStep
+from worker.contract.workload import FlushStep, WriteStep
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 GIB = 2**30

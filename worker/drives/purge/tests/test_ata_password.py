@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from worker.cli import main
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import PurgeMethod
 from worker.controllers.tests.tools import install
 from worker.drives.purge import ata
 from worker.drives.purge.base import PurgeFailed, PurgeRun
-from worker.guard import Lease
+from worker.guard.lease import Lease
 from worker.guard.tests import rig
 from worker.journal import DrivePassword, Journal
 
@@ -97,7 +97,7 @@ def test_a_failed_erase_removes_the_password_and_verifies_it(drive: Drive) -> No
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from worker.contract.purge import PurgeMethod
+from worker.contract.inventory import PurgeMethod
 from worker.drives.purge import ata
 from worker.drives.purge.base import PurgeRun
 from worker.guard import Lease

@@ -8,21 +8,22 @@ from typing import Any
 import pytest
 
 from worker import guard
+from worker.contract.inventory import PurgeMethod
 from worker.contract.items import Finished, Item, Outcome, Phase, Purged
 from worker.contract.orders import Arming, PurgeOrder
-from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetRef
-from worker.control import Control
 from worker.drives import purge
-from worker.drives.state import DriveState
+from worker.drives.records import DriveState
 from worker.engines.complete_files import CompleteFiles
+from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.link.registration import PurgeOffers
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.purge import carry_out
+from worker.orders.handlers import purge_drive
 from worker.policy import Policy
+from worker.process.run import Control
 
 pytestmark = rig.needs_root
 NOW = 1_790_000_000.0
@@ -49,7 +50,7 @@ class Lab:
         context = OrderContext(
             host=self.host, emit=self.items.append, control=control or Control("a"), server_now=lambda: NOW
         )
-        return carry_out(order, context)
+        return purge_drive(order, context)
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_a_partition_is_not_purged(lab: Lab) -> None:
     allowed = rig.load(lab.allowed.path.parent, entry)
     target = TargetRef(id="disk", kind=lab.target.kind, path=f"{lab.device}p1", stable_id=stable_id)
     with (
-        pytest.raises(guard.GuardRefused, match="partition"),
+        pytest.raises(GuardRefused, match="partition"),
         guard.lease_drive(target, allowed, (stable_id,), PurgeMethod.DISCARD),
     ):
         pass

@@ -6,7 +6,7 @@ sg_format: sg3_utils 1.4x.
 
 import pytest
 
-from worker.contract.purge import PurgeMethod as M
+from worker.contract.inventory import PurgeMethod as M
 from worker.drives.purge import ata, nvme, scsi
 from worker.drives.purge.base import PurgeFailed
 

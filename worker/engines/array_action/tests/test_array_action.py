@@ -14,11 +14,11 @@ import pytest
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.workload import Stream, TargetKind, TargetRef
-from worker.engines.array_action import array, run_stream, stream
-from worker.engines.array_action.array import Progress, progress_in
-from worker.engines.errors import StreamFailed
-from worker.open_target import LayoutArray, OpenTarget
-from worker.process import open_scope
+from worker.engines import array_action
+from worker.engines.array_action import Progress, progress_in, run_stream
+from worker.engines.base import StreamFailed
+from worker.kernel.targets import LayoutArray, OpenTarget
+from worker.process.scope import open_scope
 
 KIB = 1024
 MEMBER_KIB = 1046528
@@ -91,10 +91,10 @@ class Kernel:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     made = Kernel(tmp_path)
-    monkeypatch.setattr(array, "SYS_BLOCK", made.md.parent.parent)
-    monkeypatch.setattr(array, "MDSTAT", made.mdstat)
-    monkeypatch.setattr(stream, "LOOK_EVERY_S", 0.001)
-    monkeypatch.setattr(stream, "SAMPLE_S", 0.01)
+    monkeypatch.setattr(array_action, "SYS_BLOCK", made.md.parent.parent)
+    monkeypatch.setattr(array_action, "MDSTAT", made.mdstat)
+    monkeypatch.setattr(array_action, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(array_action, "SAMPLE_S", 0.01)
     return made
 
 
@@ -178,7 +178,7 @@ def test_a_check_that_is_complete_before_its_progress_was_read_has_all_bytes(
     kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch, level: str, array_kib: int, checked_kib: int
 ) -> None:
     kernel.level(level, array_kib)
-    monkeypatch.setattr(array.Array, "begin_check", lambda _array: None)  # at once complete
+    monkeypatch.setattr(array_action.Array, "begin_check", lambda _array: None)  # at once complete
     assert act(kernel, taken, ArrayAction.CHECK).directions[0].bytes == checked_kib * KIB
 
 
@@ -212,8 +212,8 @@ def test_an_interrupted_rebuild_is_frozen(kernel: Kernel, taken: Taken) -> None:
 def test_an_action_that_cannot_be_stopped_does_not_hide_the_error_of_the_stream(
     kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(array, "STOP_LIMIT_S", 0.05)
-    monkeypatch.setattr(array.Array, "_write", lambda _array, _name, _value: None)
+    monkeypatch.setattr(array_action, "STOP_LIMIT_S", 0.05)
+    monkeypatch.setattr(array_action.Array, "_write", lambda _array, _name, _value: None)
     taken.then = lambda _number: taken.cancelled.set()
     with pytest.raises(StreamFailed, match="The stream was cancelled"):
         act(kernel, taken, ArrayAction.REBUILD)
@@ -226,7 +226,7 @@ def test_an_action_that_cannot_be_stopped_does_not_hide_the_error_of_the_stream(
 def test_an_array_that_stays_degraded_fails_the_stream(
     kernel: Kernel, taken: Taken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "BEGIN_LIMIT_S", 0.05)
+    monkeypatch.setattr(array_action, "BEGIN_LIMIT_S", 0.05)
     taken.then = lambda _number: kernel.set("idle", degraded=1)
     with pytest.raises(StreamFailed, match="md127 is degraded, and the kernel does not rebuild it"):
         act(kernel, taken, ArrayAction.REBUILD)

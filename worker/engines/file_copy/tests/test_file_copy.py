@@ -10,18 +10,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from worker.contract import histogram
+from worker.contract import packing
 from worker.contract.file_copy import CopyMethod
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
 from worker.contract.workload import MIB, CopyWorkload, Stream, TargetKind, TargetRef
-from worker.engines import StreamFailed, capabilities, prefill
-from worker.engines.file_copy import run_stream
+from worker.engines import capabilities
+from worker.engines.base import StreamFailed
+from worker.engines.file_copy import Reader, run_stream
 from worker.engines.file_copy.program import bucket_ns
-from worker.engines.file_copy.stream import Reader
+from worker.engines.fio.stream import prefill
 from worker.engines.sampling import Sampler
-from worker.open_target import OpenTarget
-from worker.process import open_scope
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import open_scope
 from worker.recipes import render
 
 
@@ -160,7 +161,7 @@ def test_its_buckets_are_those_of_fio() -> None:
 
 
 def test_all_engines_use_the_same_buckets() -> None:
-    assert all(bucket_ns(ns) == histogram.bucket_ns(ns) for ns in (*range(1000), 65535, 10**6, 10**9))
+    assert all(bucket_ns(ns) == packing.bucket_ns(ns) for ns in (*range(1000), 65535, 10**6, 10**9))
 
 
 def test_a_copy_that_is_cancelled_leaves_no_file(scratch: Scratch) -> None:

@@ -3,11 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.contract.histogram import merge
 from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
-from worker.contract.packing import unpack
-from worker.engines.fio.difference import Differ
-from worker.engines.fio.output import Dump, Flow, Job, Latency
+from worker.contract.packing import merge, unpack
+from worker.engines.fio.output import Differ, Dump, Flow, Job, Latency
 
 KIB4 = 4096
 

@@ -9,10 +9,10 @@ import pytest
 from worker.contract.items import Sample
 from worker.contract.packing import unpack
 from worker.contract.workload import FioWorkload, Pattern
-from worker.engines.device import Counters
 from worker.engines.fio import live
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 from worker.engines.sampling import Sampler
+from worker.kernel.counters import Counters
 
 
 class Simulated:

@@ -6,7 +6,7 @@ import pytest
 
 from worker.contract.workload import IoEngine
 from worker.engines.fio import probe
-from worker.process import ToolError, ToolOutput
+from worker.process.run import ToolError, ToolOutput
 
 KILLED = "fio was killed together with its supervisor."
 

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from worker.contract.histogram import merge
 from worker.contract.items import Direction, DirectionResult, Sample
-from worker.contract.packing import unpack
+from worker.contract.packing import merge, unpack
 from worker.contract.workload import FioWorkload, Pattern
-from worker.engines.device import Counters
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 from worker.engines.sampling import Sampler
+from worker.kernel.counters import Counters
 
 TICK_S = 0.25
 KIB4, KIB64 = 4096, 65_536

@@ -8,10 +8,11 @@ import pytest
 from worker.contract.idle import IdleWorkload
 from worker.contract.items import Sample, StreamStarted
 from worker.contract.workload import Stream, TargetKind, TargetRef
-from worker.engines import StreamFailed
-from worker.engines.idle import run_stream, stream
-from worker.open_target import OpenTarget
-from worker.process import open_scope
+from worker.engines import idle
+from worker.engines.base import StreamFailed
+from worker.engines.idle import run_stream
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import open_scope
 from worker.recipes import workload_problems
 
 TARGET = TargetRef(id="scratch", kind=TargetKind.DIRECTORY, path="/srv", stable_id="dir:scratch")
@@ -31,7 +32,7 @@ def run(tmp_path: Path, seconds: int, cancelled: threading.Event) -> tuple[list[
 
 
 def test_it_samples_without_io(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "SAMPLE_S", 0.01)
+    monkeypatch.setattr(idle, "SAMPLE_S", 0.01)
     samples, started, _ = run(tmp_path, 3, threading.Event())
     assert [sample.directions for sample in samples] == [(), (), ()]
     assert sum(sample.length_ms for sample in samples) == samples[-1].offset_ms

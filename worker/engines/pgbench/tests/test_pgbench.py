@@ -14,13 +14,14 @@ from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
 from worker.contract.pgbench import PgbenchWorkload, Script
 from worker.contract.workload import Stream, TargetKind, TargetRef
-from worker.engines import StreamFailed, capabilities
+from worker.engines import capabilities
+from worker.engines.base import StreamFailed
 from worker.engines.pgbench import offer, program, run_stream
 from worker.journal import Journal, TemporaryFolder
-from worker.open_target import OpenTarget
-from worker.process import open_scope
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import open_scope
 from worker.recipes import missing_features, render, workload_problems
-from worker.recipes.names import temporary_folder as folder_name
+from worker.recipes.base import temporary_folder as folder_name
 from worker.temporary import drop_folders_in, remove_recorded, temporary_folder
 
 installed = pytest.mark.skipif(offer() is None, reason="PostgreSQL's server is not installed here")

@@ -1,6 +1,7 @@
 import pytest
 
-from worker.recipes.layouts import Drive, Names, build_steps, parse, tear_down_steps
+from worker.recipes.layouts.commands import Drive, Names, build_steps, tear_down_steps
+from worker.recipes.layouts.text import parse
 
 GB = 10**9
 KEEP = "--config 'backup { backup=0 archive=0 }'"

@@ -1,6 +1,7 @@
 import pytest
 
-from worker.recipes.layouts import Verdict, alignment, capacity_share, parse, whole_width_bytes
+from worker.recipes.layouts.geometry import Verdict, alignment, capacity_share, whole_width_bytes
+from worker.recipes.layouts.text import parse
 
 KIB = 1024
 

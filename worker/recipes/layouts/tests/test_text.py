@@ -3,7 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.contract.layouts import BtrfsProfile, DrivePolicy, FileSystem, Layout, Maker, Raid, Stripe
-from worker.recipes.layouts import LayoutError, parse, problems, sweep, write
+from worker.recipes.layouts.problems import problems
+from worker.recipes.layouts.text import LayoutError, parse, sweep, write
 
 KIB = 1024
 
