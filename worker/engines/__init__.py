@@ -18,7 +18,7 @@ from worker.contract.workload import (
 )
 from worker.engines import array_action, file_copy, fio, idle, pgbench
 from worker.engines.base import Check
-from worker.engines.sampling import Telemetry
+from worker.engines.running import Telemetry
 from worker.engines.stopping import SharedStop
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import Scope, isolation

@@ -17,7 +17,7 @@ from worker.contract.items import Direction, DirectionResult, LatencyKind, Sampl
 from worker.contract.packing import Histogram, pack
 from worker.contract.workload import Stream
 from worker.engines.base import Check, State, StreamFailed
-from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.engines.stopping import SharedStop
 from worker.kernel.counters import SECTOR_BYTES
 from worker.kernel.targets import LayoutArray, OpenTarget

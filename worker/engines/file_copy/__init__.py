@@ -29,7 +29,7 @@ from worker.contract.packing import Histogram, pack
 from worker.contract.workload import CopyWorkload, Stream
 from worker.engines.base import Check, OwnProgram, State
 from worker.engines.file_copy import program
-from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.engines.stopping import SharedStop
 from worker.kernel.targets import OpenTarget
 from worker.process.run import Limits

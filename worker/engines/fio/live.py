@@ -25,7 +25,7 @@ import msgspec
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
 from worker.engines.fio.output import Differ, Dump, runtime_ms
-from worker.engines.sampling import Reading, Sampler
+from worker.engines.running import Reading, Sampler
 from worker.kernel.counters import Counted, has_counted_nothing, is_frozen
 
 DUMP_S = 1.0  # fio's status interval

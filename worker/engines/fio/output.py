@@ -12,7 +12,7 @@ import msgspec
 
 from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import Histogram, pack
-from worker.engines.sampling import NO_LATENCIES, direction_sample
+from worker.engines.running import NO_LATENCIES, direction_sample
 
 MAX_DUMP_BYTES = 8 * 1024 * 1024
 TEXT_KEPT = 16 * 1024

@@ -19,7 +19,7 @@ from worker.engines.base import StreamFailed, check_capacity, errno_words, last_
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
 from worker.engines.fio.probe import check_features, completion_latency_problem
-from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.engines.running import Sampler, Telemetry, recipe_at, stream_started
 from worker.engines.stopping import SharedStop, StopWatch
 from worker.kernel.counters import is_gone
 from worker.kernel.targets import OpenTarget

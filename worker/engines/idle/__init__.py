@@ -10,7 +10,7 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.items import Sample, StreamResult, StreamStarted
 from worker.contract.workload import Stream
 from worker.engines.base import Check, State, StreamFailed
-from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.engines.running import Sampler, Telemetry, recipe_at, stream_started
 from worker.engines.stopping import SharedStop
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import Scope

@@ -27,7 +27,7 @@ from worker.contract.packing import Histogram, bucket_ns, pack
 from worker.contract.workload import Stream
 from worker.engines.base import Check, OwnProgram, State
 from worker.engines.pgbench import program
-from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
+from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.engines.stopping import SharedStop
 from worker.kernel.targets import OpenTarget
 from worker.process.run import Limits, ToolError, ask

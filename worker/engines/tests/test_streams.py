@@ -236,7 +236,7 @@ def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: 
         now = time.monotonic()
         return msgspec.structs.replace(at_first, at_s=now, read_ios=round(1000 * min(now, frozen_at)))
 
-    monkeypatch.setattr("worker.engines.sampling.read_counters", counted)
+    monkeypatch.setattr("worker.engines.running.read_counters", counted)
     threading.Timer(2.5, signal_jobs, [bench.state, signal.SIGSTOP]).start()
     result = bench.run(stream(runtime_s=30), silence_s=4)
     assert (result.stalled_s, result.exit_code) == (4, 137)

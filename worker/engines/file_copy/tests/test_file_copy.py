@@ -20,7 +20,7 @@ from worker.engines.base import StreamFailed
 from worker.engines.file_copy import Reader, run_stream
 from worker.engines.file_copy.program import bucket_ns
 from worker.engines.fio.stream import prefill
-from worker.engines.sampling import Sampler
+from worker.engines.running import Sampler
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import open_scope
 from worker.recipes import render

@@ -11,7 +11,7 @@ from worker.contract.packing import unpack
 from worker.contract.workload import FioWorkload, Pattern
 from worker.engines.fio import live
 from worker.engines.fio.output import Dump, Flow, Job, Latency
-from worker.engines.sampling import Sampler
+from worker.engines.running import Sampler
 from worker.kernel.counters import Counters
 
 
@@ -25,7 +25,7 @@ class Simulated:
         self.samples: list[Sample] = []
         monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(time, "time", lambda: 5e8 + self.now_s)
-        monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
+        monkeypatch.setattr("worker.engines.running.read_counters", self._counters)
         usual: dict[str, Any] = {"pattern": Pattern.RANDREAD, "runtime_s": 60}
         work = FioWorkload(**(usual | workload))
         self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append))

@@ -13,7 +13,7 @@ from worker.contract.packing import merge, unpack
 from worker.contract.workload import FioWorkload, Pattern
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import Dump, Flow, Job, Latency
-from worker.engines.sampling import Sampler
+from worker.engines.running import Sampler
 from worker.kernel.counters import Counters
 
 TICK_S = 0.25
@@ -128,7 +128,7 @@ def test_the_samples_add_up_to_the_result(
         clock = Clock(counts_fio=uses_device)
         monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
         monkeypatch.setattr(time, "time", lambda: 5e8 + clock.now_s)
-        monkeypatch.setattr("worker.engines.sampling.read_counters", clock.counters)
+        monkeypatch.setattr("worker.engines.running.read_counters", clock.counters)
         several = [Jobs(work, clock) for _ in range(streams)]
         for ios_by_job, others in [tick for phase in phases for tick in phase]:
             clock.now_s += TICK_S
