@@ -19,8 +19,7 @@ from webapp.plans.steps import NO_PREPARATION, Preparation
 from webapp.plans.values import BlockRange, BlockSplit, Value
 from worker.contract.layouts import FileSystem, Layout, Maker
 from worker.contract.workload import AnyWorkload, TargetKind, Workload, WriteStep
-from worker.recipes import workload_problems
-from worker.recipes.base import path_problem
+from worker.recipes import path_problem, workload_problems
 from worker.recipes.layouts.problems import array_problem
 from worker.recipes.layouts.text import write
 from worker.recipes.steps import step_problems, step_words, step_workload

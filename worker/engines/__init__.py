@@ -1,12 +1,11 @@
 """Engines run streams. Each engine is a package in this folder and a line in `ENGINES`."""
 
 import os
-import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from worker.contract.inventory import Capabilities, EngineOffer
-from worker.contract.items import Sample, StreamResult, StreamStarted
+from worker.contract.items import StreamResult
 from worker.contract.workload import (
     ArrayActionWorkload,
     CopyWorkload,
@@ -18,10 +17,9 @@ from worker.contract.workload import (
 )
 from worker.engines import array_action, file_copy, fio, idle, pgbench
 from worker.engines.base import Check
-from worker.engines.running import Telemetry
-from worker.engines.stopping import SharedStop
-from worker.kernel.targets import OpenTarget
-from worker.process.scope import Scope, isolation
+from worker.engines.fio.stream import prefill as prefill
+from worker.engines.running import Running
+from worker.process.scope import isolation
 
 
 class Engine(Protocol):
@@ -39,25 +37,8 @@ class Engine(Protocol):
         """The engine's checks for `sweetspot-worker doctor`."""
         ...
 
-    def run_stream(
-        self,
-        stream: Stream,
-        open_target: OpenTarget,
-        *,
-        scope: Scope,
-        cancelled: threading.Event,
-        silence_limit_s: float,
-        total_limit_s: float,
-        on_started: Callable[[StreamStarted], None],
-        on_sample: Callable[[Sample], None],
-        telemetry: Telemetry | None = None,
-        stop: SharedStop | None = None,
-    ) -> StreamResult:
-        """Run the stream's job on its target. Raises StreamFailed; then nothing of it is left running.
-
-        `telemetry` is read at the same moments as the device's counters. `stop` is shared by streams that a stop rule
-        ends together.
-        """
+    def run_stream(self, running: Running) -> StreamResult:
+        """Run the stream's job on its target. Raises StreamFailed; then nothing of it is left running."""
         ...
 
 

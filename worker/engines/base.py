@@ -1,18 +1,16 @@
-"""Failures of streams."""
+"""What every engine needs: failures, checks of `doctor`, the capacity of targets, and measured directions."""
 
 import os
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from math import sqrt
+from typing import NamedTuple
 
 import msgspec
 
+from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.packing import Histogram, pack, supported_percentile
 from worker.contract.workload import Stream, TargetKind
 from worker.kernel.targets import OpenTarget
-from worker.process.run import Limits, Reason, Stopped, follow
-from worker.process.scope import Child, Scope
 
 
 class StreamFailed(Exception):
@@ -77,65 +75,71 @@ def size_of(stream: Stream, open_target: OpenTarget) -> int | None:
     return None
 
 
-# The parts that engines with a program of their own share: its lines, and the ways in which it ends too early.
+# Samples and results of one direction.
 
-L = TypeVar("L")
+NO_LATENCIES = Histogram(latency_ns=(), counts=())
 
 
-@dataclass(frozen=True)
-class OwnProgram:
-    """It prints one JSON object per line."""
+class Moments(NamedTuple):
+    """Of all latencies of a direction, in ns."""
 
-    name: str  # in messages: The … program
-    work: str  # what it does, in messages: the copy
-    code: str  # of failures without a code of their own
-    most_bytes: int  # of a line
+    min: float
+    mean: float
+    max: float
+    stddev: float
 
-    def lines(self, data: bytes) -> tuple[list[bytes], bytes]:
-        """The complete lines of `data`, and its rest. Raises StreamFailed."""
-        *lines, rest = data.split(b"\n")
-        if len(rest) > self.most_bytes:
-            words = f"The {self.name} program printed a line of more than {self.most_bytes} bytes."
-            raise StreamFailed("output_bad", words)
-        return lines, rest
 
-    def decoded(self, text: bytes, line: type[L]) -> L:
-        """Raises StreamFailed."""
-        try:
-            return msgspec.json.decode(text, type=line)
-        except msgspec.DecodeError as error:
-            raise StreamFailed("output_bad", f"The {self.name} program printed an invalid line: {error}") from error
+def direction_sample(
+    direction: Direction, *, ios: int, moved_bytes: int, latency: Histogram = NO_LATENCIES
+) -> DirectionSample:
+    """One direction of a sample, with the percentiles for which the histogram has enough I/Os."""
+    return DirectionSample(
+        direction=direction,
+        ios=ios,
+        bytes=moved_bytes,
+        latency=pack(latency),
+        p50_ns=supported_percentile(latency, 50.0),
+        p99_ns=supported_percentile(latency, 99.0),
+        p999_ns=supported_percentile(latency, 99.9),
+    )
 
-    def follow(
-        self,
-        child: Child,
-        scope: Scope,
-        limits: Limits,
-        feed: Callable[[bytes], bool],
-        cancelled: threading.Event,
-        *,
-        grace_s: float = 0,
-    ) -> int:
-        """Its exit status. Raises StreamFailed if it was ended."""
-        try:
-            return follow(child, scope, limits, feed, cancelled=cancelled, grace_s=grace_s)
-        except Stopped as stopped:
-            raise self._stopped(stopped.reason, limits) from stopped
 
-    def _stopped(self, reason: Reason, limits: Limits) -> StreamFailed:
-        silent = f"The {self.name} program was silent for {limits.silence_s:g} s and was killed."
-        late = f"{self._work} did not finish within {limits.total_s:g} s and was killed."
-        words = {
-            Reason.CANCELLED: ("cancelled", f"The stream was cancelled and {self.work} was killed."),
-            Reason.SILENT: ("engine_silent", silent),
-            Reason.TIMEOUT: ("engine_timeout", late),
-        }
-        return StreamFailed(*words.get(reason, (self.code, f"{self._work} was killed: {reason}.")))
+def direction_result(
+    direction: Direction,
+    *,
+    ios: int,
+    moved_bytes: int,
+    runtime_ms: int,
+    latency: Histogram = NO_LATENCIES,
+    moments: Moments | None = None,
+    kind: LatencyKind = LatencyKind.LAT,
+) -> DirectionResult:
+    """One direction of a result. Without exact `moments`, they are those of the histogram's buckets, within 0.8 %."""
+    seconds = max(1, runtime_ms) / 1000
+    exact = moments or _moments(latency)
+    return DirectionResult(
+        direction=direction,
+        ios=ios,
+        bytes=moved_bytes,
+        runtime_ms=runtime_ms,
+        iops=ios / seconds,
+        bytes_per_s=moved_bytes / seconds,
+        latency_kind=kind,
+        latency_min_ns=exact.min,
+        latency_mean_ns=exact.mean,
+        latency_max_ns=exact.max,
+        latency_stddev_ns=exact.stddev,
+        latency=pack(latency),
+    )
 
-    def failed(self, child: Child) -> StreamFailed:
-        return StreamFailed(self.code, f"{self._work} failed: {last_words(child.stderr()) or 'it printed no result'}")
 
-    @property
-    def _work(self) -> str:
-        """At the start of a sentence; the name of a program stays as it is."""
-        return self.work.replace("the ", "The ", 1)
+def _moments(latency: Histogram) -> Moments:
+    mean, total = latency.mean_ns() or 0.0, latency.total
+    pairs = zip(latency.latency_ns, latency.counts, strict=True)
+    squares = sum(count * (ns - mean) ** 2 for ns, count in pairs)
+    return Moments(
+        min(latency.latency_ns, default=0),
+        mean,
+        max(latency.latency_ns, default=0),
+        sqrt(squares / (total - 1)) if total > 1 else 0.0,
+    )

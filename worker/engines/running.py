@@ -1,21 +1,23 @@
-"""Sampling for all engines: adds the devices' counters and the telemetry of the same interval."""
+"""What an engine gets to run a stream, and how it sends samples: with the devices' counters and the telemetry."""
 
+import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import msgspec
 
-from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample, Sensor, StreamStarted
-from worker.contract.packing import Histogram, pack, supported_percentile
+from worker.contract.items import DeviceSample, DirectionSample, Metric, Sample, Sensor, StreamStarted
 from worker.contract.workload import Stream
-from worker.engines.base import StreamFailed
+from worker.engines.base import StreamFailed, last_words
+from worker.engines.stopping import SharedStop
 from worker.kernel.counters import Counted, has_counted_nothing, read_counters, sample_of_all
 from worker.kernel.targets import OpenTarget
-from worker.recipes import opening
+from worker.process.run import Limits, Reason, Stopped, follow
+from worker.process.scope import Child, Scope
+from worker.recipes import opening, render
 from worker.recipes.base import Recipe, RecipeError
-
-NO_LATENCIES = Histogram(latency_ns=(), counts=())
 
 
 class Telemetry(Protocol):
@@ -27,40 +29,6 @@ class Telemetry(Protocol):
     def restart(self) -> None: ...
 
     def take(self) -> tuple[float | None, ...]: ...
-
-
-def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
-    """The recipe with the device path that the guard resolved and holds."""
-    try:
-        return renderer(opening(stream, open_target.path))
-    except RecipeError as error:
-        raise StreamFailed(error.code, str(error)) from error
-
-
-def stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemetry | None) -> StreamStarted:
-    return StreamStarted(
-        at=at,
-        stream=stream.number,
-        job_text=recipe.job_text,
-        command=recipe.command,
-        sensors=telemetry.sensors if telemetry else (),
-        kernel_log=telemetry.kernel_log if telemetry else False,
-    )
-
-
-def direction_sample(
-    direction: Direction, *, ios: int, moved_bytes: int, latency: Histogram = NO_LATENCIES
-) -> DirectionSample:
-    """One direction of a sample, with the percentiles for which the histogram has enough I/Os."""
-    return DirectionSample(
-        direction=direction,
-        ios=ios,
-        bytes=moved_bytes,
-        latency=pack(latency),
-        p50_ns=supported_percentile(latency, 50.0),
-        p99_ns=supported_percentile(latency, 99.0),
-        p999_ns=supported_percentile(latency, 99.9),
-    )
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -160,3 +128,114 @@ class Sampler:
     def device_works(self) -> bool:
         """Whether the devices have counted I/O of the measured part. SCSI commands of a program do not count."""
         return not has_counted_nothing(self._first, self._before)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """A stream that an engine runs on its target.
+
+    The engine calls `report` once with its start, then with a sample about every second. It ends as soon as
+    `cancelled` is set. `telemetry` is read at the same moments as the devices' counters. `stop` is shared by streams
+    that one stop rule ends together.
+    """
+
+    stream: Stream
+    target: OpenTarget
+    scope: Scope
+    limits: Limits
+    cancelled: threading.Event
+    report: Callable[[StreamStarted | Sample], None] = lambda _: None
+    telemetry: Telemetry | None = None
+    stop: SharedStop | None = None
+
+    def recipe(self, renderer: Callable[[Stream], Recipe] = render) -> Recipe:
+        """The job with the device path that the guard resolved and holds. Raises StreamFailed."""
+        try:
+            return renderer(opening(self.stream, self.target.path))
+        except RecipeError as error:
+            raise StreamFailed(error.code, str(error)) from error
+
+    def spawn(self, command: tuple[str, ...], job_text: str, *, pass_fds: tuple[int, ...] = ()) -> Child:
+        """Start a program in the target's directory, with the job as its standard input."""
+        return self.scope.spawn(command, cwd_fd=self.target.cwd_fd, stdin_text=job_text, pass_fds=pass_fds)
+
+    def report_start(
+        self, at: float, recipe: Recipe, *, command: tuple[str, ...] = (), metrics: tuple[Metric, ...] = ()
+    ) -> None:
+        """`command`: the program that really runs, if the recipe shows another one. `metrics`: the engine's own."""
+        self.report(
+            StreamStarted(
+                at=at,
+                stream=self.stream.number,
+                job_text=recipe.job_text,
+                command=command or recipe.command,
+                metrics=metrics,
+                sensors=self.telemetry.sensors if self.telemetry else (),
+                kernel_log=self.telemetry.kernel_log if self.telemetry else False,
+            )
+        )
+
+    def sampler(self) -> Sampler:
+        return Sampler(self.stream.number, self.target.devices, self.report, self.telemetry)
+
+
+# The parts that engines with a program of their own share: its lines, and the ways in which it ends too early.
+
+L = TypeVar("L")
+
+
+@dataclass(frozen=True)
+class OwnProgram:
+    """It prints one JSON object per line."""
+
+    name: str  # in messages: The … program
+    work: str  # what it does, in messages: the copy
+    code: str  # of failures without a code of their own
+    most_bytes: int  # of a line
+
+    def lines(self, data: bytes) -> tuple[list[bytes], bytes]:
+        """The complete lines of `data`, and its rest. Raises StreamFailed."""
+        *lines, rest = data.split(b"\n")
+        if len(rest) > self.most_bytes:
+            words = f"The {self.name} program printed a line of more than {self.most_bytes} bytes."
+            raise StreamFailed("output_bad", words)
+        return lines, rest
+
+    def decoded(self, text: bytes, line: type[L]) -> L:
+        """Raises StreamFailed."""
+        try:
+            return msgspec.json.decode(text, type=line)
+        except msgspec.DecodeError as error:
+            raise StreamFailed("output_bad", f"The {self.name} program printed an invalid line: {error}") from error
+
+    def follow(
+        self,
+        child: Child,
+        running: Running,
+        feed: Callable[[bytes], bool],
+        *,
+        grace_s: float = 0,
+    ) -> int:
+        """Its exit status. Raises StreamFailed if it was ended."""
+        try:
+            return follow(child, running.scope, running.limits, feed, cancelled=running.cancelled, grace_s=grace_s)
+        except Stopped as stopped:
+            raise self._stopped(stopped.reason, running.limits) from stopped
+
+    def _stopped(self, reason: Reason, limits: Limits) -> StreamFailed:
+        silent = f"The {self.name} program was silent for {limits.silence_s:g} s and was killed."
+        late = f"{self._work} did not finish within {limits.total_s:g} s and was killed."
+        words = {
+            Reason.CANCELLED: ("cancelled", f"The stream was cancelled and {self.work} was killed."),
+            Reason.SILENT: ("engine_silent", silent),
+            Reason.TIMEOUT: ("engine_timeout", late),
+        }
+        return StreamFailed(*words.get(reason, (self.code, f"{self._work} was killed: {reason}.")))
+
+    def failed(self, child: Child) -> StreamFailed:
+        return StreamFailed(self.code, f"{self._work} failed: {last_words(child.stderr()) or 'it printed no result'}")
+
+    @property
+    def _work(self) -> str:
+        """At the start of a sentence; the name of a program stays as it is."""
+        return self.work.replace("the ", "The ", 1)

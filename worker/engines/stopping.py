@@ -2,13 +2,13 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from math import sqrt
 from statistics import fmean
 
 from worker.contract.items import DeviceSample, Direction, DirectionResult, LatencyKind, Sample
-from worker.contract.packing import Histogram, merge, pack, unpack
+from worker.contract.packing import merge, unpack
 from worker.contract.steadiness import per_second
 from worker.contract.workload import Stopped, StopRule
+from worker.engines.base import direction_result
 from worker.stop_rules import Window, find_window, first_look, next_look
 
 # A longer sample says nothing about its single seconds, which would look perfectly even. Samples are long if a
@@ -163,30 +163,12 @@ def _ios(sample: Sample) -> int:
 
 
 def _result(samples: Sequence[Sample], direction: Direction, kind: LatencyKind) -> DirectionResult:
-    """Latencies are those of the histogram's buckets, each within 0.8 %."""
     parts = [part for each in samples for part in each.directions if part.direction is direction]
-    lasted_ms = sum(each.length_ms for each in samples)
-    ios, moved_bytes = sum(part.ios for part in parts), sum(part.bytes for part in parts)
-    latency = merge(unpack(part.latency) for part in parts)
-    return DirectionResult(
-        direction=direction,
-        ios=ios,
-        bytes=moved_bytes,
-        runtime_ms=lasted_ms,
-        iops=1000 * ios / lasted_ms,
-        bytes_per_s=1000 * moved_bytes / lasted_ms,
-        latency_kind=kind,
-        latency_min_ns=min(latency.latency_ns, default=0),
-        latency_mean_ns=latency.mean_ns() or 0.0,
-        latency_max_ns=max(latency.latency_ns, default=0),
-        latency_stddev_ns=_stddev_ns(latency),
-        latency=pack(latency),
+    return direction_result(
+        direction,
+        ios=sum(part.ios for part in parts),
+        moved_bytes=sum(part.bytes for part in parts),
+        runtime_ms=sum(each.length_ms for each in samples),
+        latency=merge(unpack(part.latency) for part in parts),
+        kind=kind,
     )
-
-
-def _stddev_ns(latency: Histogram) -> float:
-    mean, total = latency.mean_ns(), latency.total
-    if mean is None or total < 2:
-        return 0.0
-    pairs = zip(latency.latency_ns, latency.counts, strict=True)
-    return sqrt(sum(count * (each - mean) ** 2 for each, count in pairs) / (total - 1))

@@ -8,18 +8,18 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from worker import engines, recipes
-from worker.contract.items import Direction, Phase, PhaseName, Sample
+from worker.contract.items import Direction, Phase, PhaseName, Sample, StreamStarted
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FlushStep, PauseStep, Step, Stream, TargetKind, TargetRef, WriteStep
 from worker.drives.records import Drives, TrialDrives
 from worker.engines.base import StreamFailed, errno_words, size_of
 from worker.engines.complete_files import CompleteFiles
-from worker.engines.fio.stream import prefill
+from worker.engines.running import Running
 from worker.guard.directories import PRIVATE
 from worker.kernel.files import unwritten_bytes, unwritten_words
 from worker.kernel.targets import OpenTarget
 from worker.orders.context import Emit
-from worker.process.run import Control
+from worker.process.run import Control, Limits
 from worker.process.scope import Scope
 from worker.recipes.base import target_names
 from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
@@ -80,15 +80,9 @@ class Prefill:
             self._recorded(stream, open_target, names),
             self._open_scope(f"{stream.number}.prefill", open_target) as scope,
         ):
-            prefill(
-                stream,
-                open_target,
-                scope=scope,
-                cancelled=self._cancelled,
-                silence_limit_s=self._order.silence_limit_s,
-                total_limit_s=self._order.total_limit_s,
-                on_progress=self._progress(stream),
-            )
+            limits = Limits(total_s=self._order.total_limit_s, silence_s=self._order.silence_limit_s)
+            running = Running(stream=stream, target=open_target, scope=scope, limits=limits, cancelled=self._cancelled)
+            engines.prefill(running, self._progress(stream))
 
     def _is_complete(self, stream: Stream, open_target: OpenTarget, names: tuple[str, ...]) -> bool:
         fd, size = open_target.cwd_fd, stream.workload.size_bytes
@@ -250,14 +244,14 @@ class Steps:
     def _run(self, step: WriteStep, writer: Stream, open_target: OpenTarget, scope: Scope) -> None:
         wanted = writer.workload.moved_bytes or 0
         result = engines.engine_of(writer).run_stream(
-            writer,
-            open_target,
-            scope=scope,
-            cancelled=self._control.stopped,
-            silence_limit_s=self._order.silence_limit_s,
-            total_limit_s=self._order.total_limit_s,
-            on_started=lambda _: None,
-            on_sample=self._progress(step, writer.number, wanted),
+            Running(
+                stream=writer,
+                target=open_target,
+                scope=scope,
+                limits=Limits(total_s=self._order.total_limit_s, silence_s=self._order.silence_limit_s),
+                cancelled=self._control.stopped,
+                report=self._progress(step, writer.number, wanted),
+            )
         )
         written = sum(each.bytes for each in result.directions if each.direction is Direction.WRITE)
         if result.stalled_s:
@@ -266,15 +260,16 @@ class Steps:
             words = f"Step {step_words(step)} wrote {written} of {wanted} bytes: {result.stderr[-2000:]}"
             raise StreamFailed("step_failed", words)
 
-    def _progress(self, step: Step, stream: int, wanted: int) -> Callable[[Sample], None]:
+    def _progress(self, step: Step, stream: int, wanted: int) -> Callable[[StreamStarted | Sample], None]:
         moved = 0
 
-        def on_sample(sample: Sample) -> None:
+        def report(item: StreamStarted | Sample) -> None:
             nonlocal moved
-            moved += sum(each.bytes for each in sample.directions)
-            self._tell(step, 100 * moved / wanted, stream)
+            if isinstance(item, Sample):
+                moved += sum(each.bytes for each in item.directions)
+                self._tell(step, 100 * moved / wanted, stream)
 
-        return on_sample
+        return report
 
     def _tell(self, step: Step, percent: float, stream: int | None = None) -> None:
         fields = {"name": PhaseName.PREPARE, "step": step, "stream": stream}

@@ -34,6 +34,7 @@ from worker.contract.items import (
     Sample,
     SettingRecord,
     StreamResult,
+    StreamStarted,
 )
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import StartReply
@@ -43,6 +44,7 @@ from worker.drives.purge.base import PurgeFailed
 from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear, WriteLimit, drives_under
 from worker.engines.base import StreamFailed
+from worker.engines.running import Running
 from worker.engines.stopping import SharedStop
 from worker.guard.refusal import GuardRefused
 from worker.journal import JournalError
@@ -55,6 +57,7 @@ from worker.link.client import Refused, Unreachable
 from worker.orders.context import OrderContext, code_of, error_text, failed, finished
 from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.prefill import Prefill, Steps, admissible, by_target, refuse_unwritten, strictest
+from worker.process.run import Limits
 from worker.process.scope import Scope, open_scope
 from worker.recipes.base import RecipeError
 from worker.recipes.base import temporary_folder as folder_name
@@ -395,24 +398,24 @@ class Trial:
             self._control.fail(code, self._stream_words(stream, error_text(error)))
 
     def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:
-        def on_sample(sample: Sample) -> None:
-            self._emit(sample)
-            if telemetry:
+        def report(item: StreamStarted | Sample) -> None:
+            self._emit(item)
+            if telemetry and isinstance(item, Sample):
                 self._tell_kernel_log()
 
         with self._folder(stream, open_target), self._scope(str(stream.number), open_target, alone=False) as scope:
             scope.not_before = self._not_before
             return engines.engine_of(stream).run_stream(
-                stream,
-                open_target,
-                scope=scope,
-                cancelled=self._control.stopped,
-                silence_limit_s=self._order.silence_limit_s,
-                total_limit_s=self._order.total_limit_s,
-                on_started=self._emit,
-                on_sample=on_sample,
-                telemetry=telemetry,
-                stop=self._stop,
+                Running(
+                    stream=stream,
+                    target=open_target,
+                    scope=scope,
+                    limits=Limits(total_s=self._order.total_limit_s, silence_s=self._order.silence_limit_s),
+                    cancelled=self._control.stopped,
+                    report=report,
+                    telemetry=telemetry,
+                    stop=self._stop,
+                )
             )
 
     def _folder(self, stream: Stream, open_target: OpenTarget) -> AbstractContextManager[None]:

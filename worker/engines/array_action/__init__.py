@@ -1,10 +1,13 @@
-"""The array action engine: the kernel checks or rebuilds the md array of a layout, beside other streams."""
+"""The array action engine: the kernel checks or rebuilds the md array of a layout, beside other streams.
+
+An action that is not complete in time is stopped.
+"""
 
 import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,19 +16,12 @@ import msgspec
 from worker import __version__
 from worker.contract.array_action import ArrayAction, ArrayActionWorkload
 from worker.contract.inventory import EngineOffer
-from worker.contract.items import Direction, DirectionResult, LatencyKind, Sample, StreamResult, StreamStarted
-from worker.contract.packing import Histogram, pack
-from worker.contract.workload import Stream
-from worker.engines.base import Check, State, StreamFailed
-from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
-from worker.engines.stopping import SharedStop
+from worker.contract.items import Direction, StreamResult
+from worker.engines.base import Check, State, StreamFailed, direction_result, direction_sample
+from worker.engines.running import Running, Sampler
 from worker.kernel.counters import SECTOR_BYTES
-from worker.kernel.targets import LayoutArray, OpenTarget
-from worker.process.scope import Scope
-from worker.recipes import render
+from worker.kernel.targets import LayoutArray
 from worker.recipes.array_action import METRICS
-
-# Run one check or rebuild of an array as a stream, and stop it if it is not complete in time.
 
 # An md array that is checked or rebuilt (kernel: Documentation/admin-guide/md.rst).
 #
@@ -137,34 +133,21 @@ LOOK_EVERY_S = 0.1
 BEGIN_LIMIT_S = 10.0  # a degraded array may be idle for this time before or after its rebuild
 
 
-def run_stream(
-    stream: Stream,
-    open_target: OpenTarget,
-    *,
-    scope: Scope,  # noqa: ARG001 - of the interface
-    cancelled: threading.Event,
-    silence_limit_s: float,  # noqa: ARG001 - it starts no program
-    total_limit_s: float,  # noqa: ARG001
-    on_started: Callable[[StreamStarted], None],
-    on_sample: Callable[[Sample], None],
-    telemetry: Telemetry | None = None,
-    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
-) -> StreamResult:
+def run_stream(running: Running) -> StreamResult:
     """As `engines.Engine` says. The device's counters are those of all members.
 
     Call after the member to rebuild was removed. Also raises LayoutFailed if it cannot be added.
     """
-    work, array = stream.workload, open_target.array
+    stream, work, array = running.stream, running.stream.workload, running.target.array
     assert isinstance(work, ArrayActionWorkload)
     if array is None:
         raise StreamFailed(CODE, "The target is not a layout with an md array.")
     started_at = time.time()
-    started = stream_started(started_at, stream, recipe_at(stream, open_target, render), telemetry)
-    on_started(msgspec.structs.replace(started, metrics=METRICS))
+    running.report_start(started_at, running.recipe(), metrics=METRICS)
     with _stopped_at_end(work.action, Array(array.name)) as md:
-        sampler = Sampler(stream.number, open_target.members, on_sample, telemetry)
+        sampler = Sampler(stream.number, running.target.members, running.report, running.telemetry)
         _begin(work.action, array, md)
-        following = Following(md, sampler, work, cancelled)
+        following = Following(md, sampler, work, running.cancelled)
         following.run()
     return StreamResult(
         stream=stream.number,
@@ -174,7 +157,9 @@ def run_stream(
         engine_version=__version__,
         exit_code=0,
         stderr="",
-        directions=(_result(following.done_bytes, sampler.length_ms),),
+        directions=(
+            direction_result(Direction.RESYNC, ios=0, moved_bytes=following.done_bytes, runtime_ms=sampler.length_ms),
+        ),
         usr_cpu_percent=0,
         sys_cpu_percent=0,
         device=sampler.whole(),
@@ -258,23 +243,6 @@ class Following:
             self.done_bytes = max(before, found.done_bytes)
         moved = direction_sample(Direction.RESYNC, ios=0, moved_bytes=self.done_bytes - before)
         self._sampler.emit((moved,), time.monotonic())
-
-
-def _result(done_bytes: int, runtime_ms: int) -> DirectionResult:
-    return DirectionResult(
-        direction=Direction.RESYNC,
-        ios=0,
-        bytes=done_bytes,
-        runtime_ms=runtime_ms,
-        iops=0,
-        bytes_per_s=1000 * done_bytes / runtime_ms,
-        latency_kind=LatencyKind.LAT,
-        latency_min_ns=0,
-        latency_mean_ns=0,
-        latency_max_ns=0,
-        latency_stddev_ns=0,
-        latency=pack(Histogram(latency_ns=(), counts=())),
-    )
 
 
 def offer() -> EngineOffer:

@@ -1,43 +1,26 @@
-"""The file copy engine: `program` copies, `stream` starts and follows it."""
+"""The file copy engine: `program` copies; this module starts it, follows its output and takes its result."""
 
 import logging
 import math
 import os
 import platform
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from worker.contract.file_copy import CopyMethod
 from worker.contract.inventory import EngineOffer
-from worker.contract.items import (
-    Attachment,
-    Direction,
-    DirectionResult,
-    DirectionSample,
-    LatencyKind,
-    MediaType,
-    Sample,
-    StreamResult,
-    StreamStarted,
-)
-from worker.contract.packing import Histogram, pack
-from worker.contract.workload import CopyWorkload, Stream
-from worker.engines.base import Check, OwnProgram, State
+from worker.contract.items import Attachment, Direction, DirectionResult, DirectionSample, MediaType, StreamResult
+from worker.contract.packing import Histogram
+from worker.contract.workload import CopyWorkload
+from worker.engines.base import Check, Moments, State, direction_result, direction_sample
 from worker.engines.file_copy import program
-from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
-from worker.engines.stopping import SharedStop
+from worker.engines.running import OwnProgram, Running, Sampler
 from worker.kernel.targets import OpenTarget
-from worker.process.run import Limits
-from worker.process.scope import Scope
-from worker.recipes import render
 from worker.recipes.file_copy import METRICS, CopyJob
-
-# Run one file copy as a stream: start the program, follow its output, take its result.
 
 log = logging.getLogger(__name__)
 
@@ -100,41 +83,26 @@ class Reader:
             self._end_ms = line.end_ms
 
 
-def run_stream(
-    stream: Stream,
-    open_target: OpenTarget,
-    *,
-    scope: Scope,
-    cancelled: threading.Event,
-    silence_limit_s: float,
-    total_limit_s: float,
-    on_started: Callable[[StreamStarted], None],
-    on_sample: Callable[[Sample], None],
-    telemetry: Telemetry | None = None,
-    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
-) -> StreamResult:
+def run_stream(running: Running) -> StreamResult:
     """As `engines.Engine` says. The program also reports seconds without a completed block."""
-    assert isinstance(stream.workload, CopyWorkload)
-    fsync = stream.workload.fsync
-    recipe = recipe_at(stream, open_target, render)
-    started_at = time.time()
-    child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
-    declared = tuple(metric for metric in METRICS if fsync or metric.name != "fsync_s")
-    started = stream_started(started_at, stream, recipe, telemetry)
-    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=declared))
-    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
+    work = running.stream.workload
+    assert isinstance(work, CopyWorkload)
+    recipe, started_at = running.recipe(), time.time()
+    child = running.spawn(COMMAND, recipe.job_text)
+    metrics = tuple(metric for metric in METRICS if work.fsync or metric.name != "fsync_s")
+    running.report_start(started_at, recipe, command=COMMAND, metrics=metrics)
+    sampler = running.sampler()
     reader = Reader(sampler)
-    limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
     try:
-        code = PROGRAM.follow(child, scope, limits, reader.feed, cancelled)
+        code = PROGRAM.follow(child, running, reader.feed)
     finally:
-        _remove_copies(recipe.job_text, open_target)  # the program removes them unless it is killed
+        _remove_copies(recipe.job_text, running.target)  # the program removes them unless it is killed
     if code or reader.end is None:
         raise PROGRAM.failed(child)
     end = reader.end
     seconds = max(1, end.end_ms) / 1000
     return StreamResult(
-        stream=stream.number,
+        stream=running.stream.number,
         started_at=started_at,
         ended_at=time.time(),
         engine_version=VERSION,
@@ -149,7 +117,7 @@ def run_stream(
         sys_cpu_percent=end.sys_ms / seconds / 10,
         device=sampler.whole(),
         samples=sampler.count,
-        metrics=_metrics(end, fsync=fsync),
+        metrics=_metrics(end, fsync=work.fsync),
         attachments=(Attachment(name="copy.json", media_type=MediaType.JSON, text=reader.text),),
     )
 
@@ -179,20 +147,15 @@ def _samples(line: Line) -> tuple[DirectionSample, ...]:
 
 
 def _result(direction: Direction, counts: Counts, runtime_ms: int) -> DirectionResult:
-    seconds, mean = max(1, runtime_ms) / 1000, counts.sum_ns / counts.ios
-    return DirectionResult(
-        direction=direction,
+    mean = counts.sum_ns / counts.ios
+    stddev = math.sqrt(max(0.0, counts.sum2_ns2 / counts.ios - mean * mean))
+    return direction_result(
+        direction,
         ios=counts.ios,
-        bytes=counts.bytes,
+        moved_bytes=counts.bytes,
         runtime_ms=runtime_ms,
-        iops=counts.ios / seconds,
-        bytes_per_s=counts.bytes / seconds,
-        latency_kind=LatencyKind.LAT,
-        latency_min_ns=counts.min_ns or 0,
-        latency_mean_ns=mean,
-        latency_max_ns=counts.max_ns,
-        latency_stddev_ns=math.sqrt(max(0.0, counts.sum2_ns2 / counts.ios - mean * mean)),
-        latency=pack(counts.histogram),
+        latency=counts.histogram,
+        moments=Moments(counts.min_ns or 0, mean, counts.max_ns, stddev),
     )
 
 

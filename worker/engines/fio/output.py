@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
-from worker.contract.packing import Histogram, pack
-from worker.engines.running import NO_LATENCIES, direction_sample
+from worker.contract.packing import Histogram
+from worker.engines.base import NO_LATENCIES, Moments, direction_result, direction_sample
 
 MAX_DUMP_BYTES = 8 * 1024 * 1024
 TEXT_KEPT = 16 * 1024
@@ -312,18 +312,13 @@ def _lasted_ms(dump: Dump, direction: Direction) -> int:
 
 
 def _result(direction: Direction, total: Totals, flow: Flow, kind: LatencyKind, runtime_ms: int) -> DirectionResult:
-    latency, seconds = latency_of(flow, kind), max(1, runtime_ms) / 1000
-    return DirectionResult(
-        direction=direction,
+    latency = latency_of(flow, kind)
+    return direction_result(
+        direction,
         ios=total.ios,
-        bytes=total.bytes,
+        moved_bytes=total.bytes,
         runtime_ms=runtime_ms,
-        iops=total.ios / seconds,
-        bytes_per_s=total.bytes / seconds,
-        latency_kind=kind,
-        latency_min_ns=latency.min,
-        latency_mean_ns=latency.mean,
-        latency_max_ns=latency.max,
-        latency_stddev_ns=latency.stddev,
-        latency=pack(_histogram(total.bins)),
+        latency=_histogram(total.bins),
+        moments=Moments(latency.min, latency.mean, latency.max, latency.stddev),
+        kind=kind,
     )

@@ -13,19 +13,18 @@ from errno import EILSEQ, EOPNOTSUPP
 
 import msgspec
 
-from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
+from worker.contract.items import Attachment, MediaType, StreamResult
 from worker.contract.workload import Stream
 from worker.engines.base import StreamFailed, check_capacity, errno_words, last_words
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
 from worker.engines.fio.probe import check_features, completion_latency_problem
-from worker.engines.running import Sampler, Telemetry, recipe_at, stream_started
-from worker.engines.stopping import SharedStop, StopWatch
+from worker.engines.running import Running, Sampler
+from worker.engines.stopping import StopWatch
 from worker.kernel.counters import is_gone
 from worker.kernel.targets import OpenTarget
 from worker.process.run import Limits, Reason, Stopped, follow
 from worker.process.scope import Child, Scope
-from worker.recipes import render
 from worker.recipes.base import Recipe
 from worker.recipes.fio.job import workload_of
 from worker.recipes.steps import render_prefill
@@ -33,12 +32,6 @@ from worker.recipes.steps import render_prefill
 # Follow one fio process until it ends, with its limits.
 
 KILLED = 128 + 9  # exit status
-
-
-class StreamLimits(msgspec.Struct, frozen=True):
-    cancelled: threading.Event
-    silence_s: float
-    total_s: float
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -55,8 +48,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 def watch(
     child: Child,
-    scope: Scope,
-    limits: StreamLimits,
+    running: Running,
     on_dump: Callable[[Dump], None],
     on_poll: Callable[[], None] = lambda: None,
     is_frozen: Callable[[], bool] = lambda: False,
@@ -77,9 +69,9 @@ def watch(
             on_dump(dump)
         return bool(found)
 
-    bounds = Limits(total_s=limits.total_s, silence_s=limits.silence_s)
+    limits = running.limits
     try:
-        code = follow(child, scope, bounds, take, cancelled=limits.cancelled, on_poll=on_poll, grace_s=0)
+        code = follow(child, running.scope, limits, take, cancelled=running.cancelled, on_poll=on_poll, grace_s=0)
     except BadOutput as error:
         raise StreamFailed("fio_output_bad", str(error)) from error
     except Stopped as stopped:
@@ -89,7 +81,7 @@ def watch(
     return Ended(code, dumps[-1] if dumps else None, reader.text, child.stderr())
 
 
-def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:
+def _reason(reason: Reason, limits: Limits) -> tuple[str, str]:
     """Code and message."""
     if reason is Reason.CANCELLED:
         return "cancelled", "The stream was cancelled and fio was killed."
@@ -183,53 +175,33 @@ JSON_KEPT = 2 * 1024 * 1024
 INTERRUPTED = 128  # exit status of fio after SIGINT
 
 
-def run_stream(
-    stream: Stream,
-    open_target: OpenTarget,
-    *,
-    scope: Scope,
-    cancelled: threading.Event,
-    silence_limit_s: float,
-    total_limit_s: float,
-    on_started: Callable[[StreamStarted], None],
-    on_sample: Callable[[Sample], None],
-    telemetry: Telemetry | None = None,
-    stop: SharedStop | None = None,
-) -> StreamResult:
-    """Run the stream's job at its open_target. Raises StreamFailed; then nothing of fio is left running.
-
-    `telemetry` is read at the same moments as the device's counters.
-    """
-    check_capacity(stream, open_target)
-    check_features(workload_of(stream), open_target.device)
+def run_stream(running: Running) -> StreamResult:
+    """Raises StreamFailed; then nothing of fio is left running."""
+    stream, target, scope = running.stream, running.target, running.scope
+    work = workload_of(stream)
+    check_capacity(stream, target)
+    check_features(work, target.device)
     started_at = scope.starts_at
     with gate_of(scope) as gate:
-        recipe = gate.held(recipe_at(stream, open_target, render))
-        child = scope.spawn(
-            recipe.command,
-            cwd_fd=open_target.cwd_fd,
-            stdin_text=recipe.job_text,
-            pass_fds=(*open_target.pass_fds, *gate.fds),
-        )
-        on_started(stream_started(started_at, stream, recipe, telemetry))
-        scope.await_start(cancelled)
+        recipe = gate.held(running.recipe())
+        child = running.spawn(recipe.command, recipe.job_text, pass_fds=(*target.pass_fds, *gate.fds))
+        running.report_start(started_at, recipe)
+        scope.await_start(running.cancelled)
         gate.open()
-    work = workload_of(stream)
-    watched = StopWatch(work.stop, work.least_runtime_s, on_sample, stop)
-    sampler = Sampler(stream.number, open_target.devices, watched.take, telemetry)
+    watched = StopWatch(work.stop, work.least_runtime_s, running.report, running.stop)
+    sampler = Sampler(stream.number, target.devices, watched.take, running.telemetry)
     dumps = DumpSampler(work, sampler)
-    asked = threading.Event()
+    interrupted = threading.Event()
 
     def poll() -> None:
         dumps.poll()
-        if watched.window and not asked.is_set():
-            asked.set()
+        if watched.window and not interrupted.is_set():
+            interrupted.set()
             child.interrupt()  # fio ends its jobs and prints the final dump
 
-    limits = StreamLimits(cancelled, silence_limit_s, total_limit_s)
-    ended = watch(child, scope, limits, dumps.take, poll, dumps.is_frozen)
+    ended = watch(child, running, dumps.take, poll, dumps.is_frozen)
     ended_at = time.time()
-    final = final_dump(ended, stream, open_target, stopped=asked.is_set())
+    final = final_dump(ended, stream, target, stopped=interrupted.is_set())
     _refuse_wrong_latency(final, stream)
     directions = dumps.finish_stalled(final) if ended.stalled_s else dumps.finish(final)
     stopped = watched.end(sampler.length_ms)  # also a stalled stream ends the rule of the others
@@ -302,31 +274,21 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
 # does.
 
 
-def prefill(
-    stream: Stream,
-    open_target: OpenTarget,
-    *,
-    scope: Scope,
-    cancelled: threading.Event,
-    silence_limit_s: float,
-    total_limit_s: float,
-    on_progress: Callable[[float], None],
-) -> None:
+def prefill(running: Running, on_progress: Callable[[float], None]) -> None:
     """Write the stream's files; `on_progress` gets percent about once per second. Does nothing if no prefill is
     needed. Raises StreamFailed."""
+    stream = running.stream
     if render_prefill(stream) is None:
         return
-    recipe = recipe_at(stream, open_target, _rendered)
+    recipe = running.recipe(_rendered)
     total_bytes = (stream.workload.size_bytes or 0) * stream.workload.files
 
     def say(dump: Dump) -> None:
         on_progress(min(100.0, 100 * dump.jobs[0].write.io_bytes / total_bytes))
 
-    child = scope.spawn(
-        recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
-    )
-    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), say)
-    written = final_dump(ended, stream, open_target).jobs[0].write.io_bytes
+    child = running.spawn(recipe.command, recipe.job_text, pass_fds=running.target.pass_fds)
+    ended = watch(child, running, say)
+    written = final_dump(ended, stream, running.target).jobs[0].write.io_bytes
     if written != total_bytes:
         raise StreamFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")
 

@@ -1,42 +1,30 @@
-"""The pgbench engine: `program` runs a temporary PostgreSQL cluster and pgbench, `stream` starts and follows it."""
+"""The pgbench engine: `program` runs a temporary PostgreSQL cluster and pgbench.
+
+This module starts the program, follows its output and takes its result.
+"""
 
 import math
 import os
 import pwd
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from worker.contract.inventory import EngineOffer
-from worker.contract.items import (
-    Attachment,
-    Direction,
-    DirectionResult,
-    LatencyKind,
-    MediaType,
-    Sample,
-    StreamResult,
-    StreamStarted,
-)
-from worker.contract.packing import Histogram, bucket_ns, pack
+from worker.contract.items import Attachment, Direction, DirectionResult, MediaType, StreamResult
+from worker.contract.packing import Histogram, bucket_ns
 from worker.contract.workload import Stream
-from worker.engines.base import Check, OwnProgram, State
+from worker.engines.base import Check, Moments, State, direction_result, direction_sample
 from worker.engines.pgbench import program
-from worker.engines.running import Sampler, Telemetry, direction_sample, recipe_at, stream_started
-from worker.engines.stopping import SharedStop
+from worker.engines.running import OwnProgram, Running, Sampler
 from worker.kernel.targets import OpenTarget
-from worker.process.run import Limits, ToolError, ask
-from worker.process.scope import Scope
-from worker.recipes import render
+from worker.process.run import ToolError, ask
 from worker.recipes.base import temporary_folder
 from worker.recipes.pgbench import INSTALLATION, METRICS
-
-# Run one pgbench test as a stream: start the program, follow its output, take its result.
 
 # The installed PostgreSQL.
 
@@ -107,19 +95,13 @@ class Transactions:
     def result(self, runtime_ms: int) -> DirectionResult:
         mean_us = sum(us * count for us, count in self.by_us.items()) / self.count
         variance = sum((us - mean_us) ** 2 * count for us, count in self.by_us.items()) / self.count
-        return DirectionResult(
-            direction=Direction.TRANSACTION,
+        return direction_result(
+            Direction.TRANSACTION,
             ios=self.count,
-            bytes=0,
+            moved_bytes=0,
             runtime_ms=runtime_ms,
-            iops=1000 * self.count / runtime_ms,
-            bytes_per_s=0,
-            latency_kind=LatencyKind.LAT,
-            latency_min_ns=1000 * min(self.by_us),
-            latency_mean_ns=1000 * mean_us,
-            latency_max_ns=1000 * max(self.by_us),
-            latency_stddev_ns=1000 * math.sqrt(variance),
-            latency=pack(self.histogram),
+            latency=self.histogram,
+            moments=Moments(1000 * min(self.by_us), 1000 * mean_us, 1000 * max(self.by_us), 1000 * math.sqrt(variance)),
         )
 
 
@@ -159,40 +141,20 @@ class Reader:
         self._sampler.emit((sample,), self._sampler.began + self.end_ms / 1000)
 
 
-def run_stream(
-    stream: Stream,
-    open_target: OpenTarget,
-    *,
-    scope: Scope,
-    cancelled: threading.Event,
-    silence_limit_s: float,
-    total_limit_s: float,
-    on_started: Callable[[StreamStarted], None],
-    on_sample: Callable[[Sample], None],
-    telemetry: Telemetry | None = None,
-    stop: SharedStop | None = None,  # noqa: ARG001 - it has no stop rules
-) -> StreamResult:
+def run_stream(running: Running) -> StreamResult:
     """As `engines.Engine` says. The program reports each second, also while the database is loaded."""
-    recipe = recipe_at(stream, open_target, render)
-    _give_folder(stream, open_target)
-    child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
-    started = stream_started(time.time(), stream, recipe, telemetry)
-    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=METRICS))
-    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
+    recipe = running.recipe()
+    _give_folder(running.stream, running.target)
+    child = running.spawn(COMMAND, recipe.job_text)
+    running.report_start(time.time(), recipe, command=COMMAND, metrics=METRICS)
+    sampler = running.sampler()
     reader = Reader(sampler)
-    code = PROGRAM.follow(
-        child,
-        scope,
-        Limits(total_s=total_limit_s, silence_s=silence_limit_s),
-        reader.feed,
-        cancelled,
-        grace_s=STOP_GRACE_S,
-    )
+    code = PROGRAM.follow(child, running, reader.feed, grace_s=STOP_GRACE_S)
     if code or reader.end is None or not reader.whole.count:
         raise PROGRAM.failed(child)
     measured, end, seconds = reader.whole, reader.end, reader.end_ms / 1000
     return StreamResult(
-        stream=stream.number,
+        stream=running.stream.number,
         started_at=time.time() - (time.monotonic() - sampler.began),
         ended_at=time.time(),
         engine_version=version(),

@@ -18,9 +18,7 @@ ROOT = Path(worker.__file__).parent
 MAY_NAME_FIO = {
     "engines/__init__.py",
     "engines/file_copy/program.py",
-    "engines/prefill.py",
     "recipes/__init__.py",
-    "recipes/prefill.py",
     "recipes/steps.py",
 }
 

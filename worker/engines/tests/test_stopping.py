@@ -6,7 +6,7 @@ import pytest
 from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
 from worker.contract.packing import Histogram, pack, unpack
 from worker.contract.workload import Confidence, Settled, SteadyRounds, Stopped, StopRule
-from worker.engines.running import direction_sample
+from worker.engines.base import direction_sample
 from worker.engines.stopping import SharedStop, StopWatch
 
 SLOW, FAST = 400, 1000

@@ -35,6 +35,7 @@ from worker.engines.base import StreamFailed
 from worker.engines.fio import run_stream
 from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls, version_of
 from worker.engines.fio.stream import prefill
+from worker.engines.tests.running import running
 from worker.kernel import counters
 from worker.kernel.targets import OpenTarget
 from worker.process import supervisor
@@ -64,28 +65,22 @@ class Bench:
         with open_scope(self.state, "stream") as scope:
             scope.not_before = self.not_before
             return run_stream(
-                stream,
-                open_target or self.open_target,
-                scope=scope,
-                cancelled=self.cancelled,
-                silence_limit_s=silence_s,
-                total_limit_s=total_s,
-                on_started=self.started.append,
-                on_sample=self.samples.append,
+                running(
+                    stream,
+                    open_target or self.open_target,
+                    scope,
+                    self.cancelled,
+                    silence_s=silence_s,
+                    total_s=total_s,
+                    on_started=self.started.append,
+                    on_sample=self.samples.append,
+                )
             )
 
     def prefill(self, stream: Stream) -> list[float]:
         said: list[float] = []
         with open_scope(self.state, "prefill") as scope:
-            prefill(
-                stream,
-                self.open_target,
-                scope=scope,
-                cancelled=self.cancelled,
-                silence_limit_s=10,
-                total_limit_s=20,
-                on_progress=said.append,
-            )
+            prefill(running(stream, self.open_target, scope, self.cancelled), said.append)
         return said
 
 
@@ -457,17 +452,9 @@ def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
         subprocess.run(("losetup", "--set-capacity", loop), check=True)  # size 0: what an unplugged drive has
         bench.samples.append(sample)
 
+    work = stream(TargetKind.BLOCK, loop, runtime_s=10)
     with pytest.raises(StreamFailed) as failure, open_scope(bench.state, "stream") as scope:
-        run_stream(
-            stream(TargetKind.BLOCK, loop, runtime_s=10),
-            _held(loop),
-            scope=scope,
-            cancelled=bench.cancelled,
-            silence_limit_s=10,
-            total_limit_s=20,
-            on_started=bench.started.append,
-            on_sample=take_away,
-        )
+        run_stream(running(work, _held(loop), scope, bench.cancelled, on_sample=take_away))
     assert failure.value.code == "device_gone"
     assert len(bench.samples) < 5
 

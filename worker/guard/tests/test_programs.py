@@ -148,8 +148,8 @@ def test_it_finds_users_of_a_drive_whatever_bytes_names_contain(allowed: Policy,
         pass
     with program(f"{text}drive = os.open(sys.argv[1], os.O_RDONLY)\nready()\n", device):
         assert refusal(stream, allowed).code == "guard_held"
-    own = "from worker.process import cgroups\nfrom worker.inventory import usage\n"
-    own += "cgroups.own_cgroups()\nusage.read_usage()\n"
+    own = "from worker.process.scope import own_cgroups\nfrom worker.kernel import usage\n"
+    own += "own_cgroups()\nusage.read_usage()\n"
     subprocess.run([sys.executable, "-c", f"{HEAD}\n{text}{own}"], check=True, capture_output=True, timeout=30)
 
 

@@ -13,7 +13,8 @@ MEMORY = Path("/sys/fs/cgroup/memory")  # cgroup v1
 # The worker is larger than its program when the limit is reached. The kernel would kill it without a difference.
 WORKER = """
 import sys
-from worker.process import Limits, follow, open_scope
+from worker.process.run import Limits, follow
+from worker.process.scope import open_scope
 with open(sys.argv[1], "w") as procs:
     procs.write("0")
 kept = b"x" * (160 * 2**20)

@@ -78,7 +78,7 @@ def test_it_merges_standard_error_in_the_order_of_writing() -> None:
 
 
 def test_a_tool_ends_with_the_worker_that_asked(tmp_path: Path) -> None:
-    body = f"from worker.process import ask; ask('sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 60', limit_s=50)"
+    body = f"from worker.process.run import ask; ask('sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 60', limit_s=50)"
     worker = subprocess.Popen([sys.executable, "-c", body], cwd=Path(__file__).parents[3])
     give_up_at = time.monotonic() + 10
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():

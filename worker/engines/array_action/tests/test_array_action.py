@@ -17,6 +17,7 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import array_action
 from worker.engines.array_action import Progress, progress_in, run_stream
 from worker.engines.base import StreamFailed
+from worker.engines.tests.running import running
 from worker.kernel.targets import LayoutArray, OpenTarget
 from worker.process.scope import open_scope
 
@@ -131,9 +132,17 @@ def act(
         kernel.set("idle", degraded=1)
     with open_scope(None, "array") as scope:
         return run_stream(
-            one, target or kernel.target, scope=scope, cancelled=taken.cancelled, silence_limit_s=60, total_limit_s=60,
-            on_started=taken.started.append, on_sample=taken.take,
-        )  # fmt: skip
+            running(
+                one,
+                target or kernel.target,
+                scope,
+                taken.cancelled,
+                silence_s=60,
+                total_s=60,
+                on_started=taken.started.append,
+                on_sample=taken.take,
+            )
+        )
 
 
 def test_a_rebuild_sends_its_progress_and_the_time_until_it_was_complete(kernel: Kernel, taken: Taken) -> None:

@@ -21,6 +21,7 @@ from worker.engines.file_copy import Reader, run_stream
 from worker.engines.file_copy.program import bucket_ns
 from worker.engines.fio.stream import prefill
 from worker.engines.running import Sampler
+from worker.engines.tests.running import running
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import open_scope
 from worker.recipes import render
@@ -42,17 +43,21 @@ class Scratch:
 
     def prefill(self, stream: Stream) -> None:
         with open_scope(self.state, "prefill") as scope:
-            prefill(
-                stream, self.target, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=30,
-                on_progress=lambda _: None,
-            )  # fmt: skip
+            prefill(running(stream, self.target, scope, self.cancelled, total_s=30), lambda _: None)
 
     def copy(self, stream: Stream, *, total_s: float = 30) -> StreamResult:
         with open_scope(self.state, "stream") as scope:
             return run_stream(
-                stream, self.target, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=total_s,
-                on_started=self.started.append, on_sample=self.samples.append,
-            )  # fmt: skip
+                running(
+                    stream,
+                    self.target,
+                    scope,
+                    self.cancelled,
+                    total_s=total_s,
+                    on_started=self.started.append,
+                    on_sample=self.samples.append,
+                )
+            )
 
     def run(self, stream: Stream) -> StreamResult:
         self.prefill(stream)

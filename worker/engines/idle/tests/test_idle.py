@@ -11,6 +11,7 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import idle
 from worker.engines.base import StreamFailed
 from worker.engines.idle import run_stream
+from worker.engines.tests.running import running
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import open_scope
 from worker.recipes import workload_problems
@@ -24,9 +25,15 @@ def run(tmp_path: Path, seconds: int, cancelled: threading.Event) -> tuple[list[
     work = IdleWorkload(runtime_s=seconds)
     with open_scope(tmp_path, "stream") as scope:
         result = run_stream(
-            Stream(number=0, target=TARGET, workload=work), OpenTarget(path="."), scope=scope, cancelled=cancelled,
-            silence_limit_s=10, total_limit_s=10, on_started=started.append, on_sample=samples.append,
-        )  # fmt: skip
+            running(
+                Stream(number=0, target=TARGET, workload=work),
+                OpenTarget(path="."),
+                scope,
+                cancelled,
+                on_started=started.append,
+                on_sample=samples.append,
+            )
+        )
     assert (result.directions, result.samples) == ((), len(samples))
     return samples, started, result
 

@@ -17,6 +17,7 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import capabilities
 from worker.engines.base import StreamFailed
 from worker.engines.pgbench import offer, program, run_stream
+from worker.engines.tests.running import running
 from worker.journal import Journal, TemporaryFolder
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import open_scope
@@ -52,9 +53,17 @@ class Scratch:
             open_scope(self.state, "stream") as scope,
         ):
             return run_stream(
-                stream, target, scope=scope, cancelled=self.cancelled, silence_limit_s=60, total_limit_s=120,
-                on_started=self.started.append, on_sample=self._sampled,
-            )  # fmt: skip
+                running(
+                    stream,
+                    target,
+                    scope,
+                    self.cancelled,
+                    silence_s=60,
+                    total_s=120,
+                    on_started=self.started.append,
+                    on_sample=self._sampled,
+                )
+            )
 
     def _sampled(self, sample: Sample) -> None:
         self.samples.append(sample)
