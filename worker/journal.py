@@ -28,7 +28,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from worker.contract.base import Failed
 from worker.kernel.files import ENOUGH_BYTES, FILE, RESERVE_BYTES, STATE_DISK_FULL, Reserve, is_full_disk
+from worker.kernel.usage import current_boot_id
 
 log = logging.getLogger(__name__)
 
@@ -104,12 +106,8 @@ _UPGRADES = {
 }
 
 
-class JournalError(Exception):
+class JournalError(Failed):
     """The journal cannot be used; the worker must not take orders."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class OpenAttempt(msgspec.Struct, frozen=True):
@@ -430,8 +428,3 @@ def _readable(rows: list[Row], content: Callable[[Row], object], kind: type[T]) 
             yield msgspec.convert(content(row), kind, strict=False)
         except msgspec.DecodeError as error:
             log.error("A row of the journal cannot be read and is kept: %s: %s", error, row)
-
-
-def current_boot_id() -> str:
-    """The kernel's id of this boot, a UUID."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -16,6 +16,18 @@ MAX_ENROL_BYTES = 64 * 1024
 MAX_HELLO_BYTES = 4 * 1024 * 1024
 
 
+class Failed(Exception):
+    """Work that could not be done, with a code of docs/reference/message-contract.md and a message for people.
+
+    A subclass exists where a caller handles one kind of failure. Any other exception is a fault of the worker.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
 class ContractError(ValueError):
     """A message that violates the contract. `code` is for programs, the text for people."""
 

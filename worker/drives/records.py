@@ -10,11 +10,11 @@ import msgspec
 from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Stream, TargetKind, Workload
 from worker.inventory import health
-from worker.journal import current_boot_id
 from worker.kernel import sysfs
 from worker.kernel.counters import read_counters
-from worker.kernel.files import write_whole
+from worker.kernel.files import load_state, save_state
 from worker.kernel.targets import OpenTarget
+from worker.kernel.usage import current_boot_id
 
 # The state of a drive, derived from the worker's writes and purges. Pure functions.
 #
@@ -147,13 +147,10 @@ class Drives:
         self.write(name, purged(read_drive_counters(name, ask_drive=True)))
 
     def _read(self, name: str) -> Record | None:
-        try:
-            return msgspec.json.decode(self._path(name).read_bytes(), type=Record)
-        except (OSError, msgspec.DecodeError):
-            return None  # a damaged record means an unknown state
+        return load_state(self._path(name), Record)  # a damaged record means an unknown state
 
     def write(self, name: str, record: Record) -> None:
-        write_whole(self._path(name), msgspec.json.encode(record))
+        save_state(self._path(name), record)
 
     def _path(self, name: str) -> Path:
         identity = f"{sysfs.stable_id(name)}:{sysfs.serial(name)}"

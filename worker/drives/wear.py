@@ -25,12 +25,12 @@ from worker.contract.orders import LayoutRequest, SettingRequest
 from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused
 from worker.inventory import health
-from worker.journal import current_boot_id
 from worker.kernel import sysfs
 from worker.kernel.counters import SECTOR_BYTES, read_counters
-from worker.kernel.files import write_whole
+from worker.kernel.files import load_state, save_state
 from worker.kernel.sysfs import SYS
 from worker.kernel.targets import OpenTarget
+from worker.kernel.usage import current_boot_id
 from worker.policy import Policy, PolicyEntry
 from worker.process.run import Control
 from worker.settings.queue_numbers import IOSTATS
@@ -116,7 +116,7 @@ class Wear:
             kept[reading.drive] = _following(kept.get(reading.drive), reading)
             self._emit(reading)
         if fresh:
-            self._keep(kept)
+            save_state(self._path, kept)
         return fresh
 
     def _reading(self, name: str, moment: ReadingMoment, kept: Mapping[str, Kept]) -> DriveReading | None:
@@ -148,13 +148,7 @@ class Wear:
 
     def _kept(self) -> dict[str, Kept]:
         """By stable id."""
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Kept])
-        except (OSError, msgspec.DecodeError):
-            return {}
-
-    def _keep(self, kept: Mapping[str, Kept]) -> None:
-        write_whole(self._path, msgspec.json.encode(kept))
+        return load_state(self._path, dict[str, Kept]) or {}
 
 
 def _following(before: Kept | None, now: DriveReading) -> Kept:

@@ -7,18 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from worker.contract.base import Failed
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import Histogram, pack, supported_percentile
 from worker.contract.workload import Stream, TargetKind
 from worker.kernel.targets import OpenTarget
 
 
-class StreamFailed(Exception):
+class StreamFailed(Failed):
     """The stream has no result. `code` is one of docs/reference/message-contract.md; the rest is for people."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def errno_words(number: int) -> str:

@@ -1,13 +1,10 @@
 """The guard's error, and the result of a survey."""
 
+from worker.contract.base import Failed
 
-class GuardRefused(Exception):
+
+class GuardRefused(Failed):
     """The target may not be used this way. The message says what is wrong, where, and what to do."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Survey:

@@ -1,4 +1,4 @@
-"""Replace small files atomically."""
+"""Files of the worker: small states, replaced as a whole; the reserved space; unwritten parts of test files."""
 
 import errno
 import fcntl
@@ -7,6 +7,11 @@ import sqlite3
 import struct
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+T = TypeVar("T")
 
 UNFINISHED = ".new"  # suffix of a file that is being written
 
@@ -25,6 +30,19 @@ def write_whole(path: Path, data: bytes) -> None:
         with suppress(OSError):
             fresh.unlink()
         raise
+
+
+def save_state(path: Path, state: object) -> None:
+    """Write a struct as JSON, as `write_whole` does. Raises OSError."""
+    write_whole(path, msgspec.json.encode(state))
+
+
+def load_state(path: Path, kind: type[T]) -> T | None:
+    """What `save_state` wrote; None if it is missing or damaged."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (OSError, msgspec.DecodeError):
+        return None
 
 
 # Reserved space on the disk of the state directory, so that journal, restoring and final reports work on a full disk.

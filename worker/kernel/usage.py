@@ -295,3 +295,8 @@ def _swaps(proc: Path, sys: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _unescaped(field: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)
+
+
+def current_boot_id(proc: Path = PROC) -> str:
+    """The kernel's id of this boot, a UUID."""
+    return (proc / "sys/kernel/random/boot_id").read_text().strip()

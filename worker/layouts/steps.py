@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from worker.contract.base import Failed
 from worker.guard.lease import open_when_free
 from worker.guard.refusal import GuardRefused
 from worker.process.run import ToolError, ToolMissing, ask, find
@@ -19,13 +20,8 @@ UDEV_LIMIT_S = 10.0
 _END = 500  # characters kept of the start and of the end of a program's output
 
 
-class LayoutFailed(Exception):
+class LayoutFailed(Failed):
     """A layout could not be built or taken down. The message has the command and its output."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 def run(

@@ -28,7 +28,8 @@ from worker.inventory import controllers, health
 from worker.inventory.devices import without_foreign_loops
 from worker.journal import LayoutRecord
 from worker.kernel import sysfs
-from worker.kernel.files import write_whole
+from worker.kernel.files import load_state, save_state
+from worker.kernel.usage import current_boot_id
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, EnrolmentStore, Paths, accepted_keys, check_broker_url, read_keys
 from worker.link.session import NO_SESSION, Session
@@ -94,12 +95,12 @@ class _Known(msgspec.Struct, frozen=True):
 def known_capabilities(path: Path, *, refresh: bool = False) -> Capabilities:
     """Read the file at `path` if it is valid, else try every engine. `refresh` ignores the file."""
     key = _circumstances()
-    known = None if refresh else _read(path)
+    known = None if refresh else load_state(path, _Known)
     if known is not None and known.key == key:
         return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
     found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
     try:
-        write_whole(path, msgspec.json.encode(_Known(key, found)))
+        save_state(path, _Known(key, found))
     except OSError as error:
         log.warning("The engines will be tried again, because the result cannot be saved: %s", error)
     return found
@@ -111,17 +112,9 @@ def _settings_here() -> tuple[str, ...]:
     return tuple(s.name for s in registered if s.scope is not SettingScope.HOST or s.discover(""))
 
 
-def _read(path: Path) -> _Known | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Known)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
 def _circumstances() -> str:
     installed = " ".join(engine.installation() for engine in engines.ENGINES.values())
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{installed} {boot} {os.geteuid()} {__version__}"
+    return f"{installed} {current_boot_id()} {os.geteuid()} {__version__}"
 
 
 T = TypeVar("T")

@@ -4,13 +4,11 @@ import time
 from collections.abc import Mapping
 
 from worker import guard, policy
+from worker.contract.base import Failed
 from worker.contract.items import Finished, Outcome, Phase, PhaseName
 from worker.contract.orders import AnyOrder, CloseRunOrder, InventoryOrder, PurgeOrder, SettingOrder, TrialOrder
 from worker.drives.purge import purge_target
-from worker.drives.purge.base import PurgeFailed
 from worker.drives.wear import Wear
-from worker.guard.refusal import GuardRefused
-from worker.journal import JournalError
 from worker.link.client import Refused, Unreachable
 from worker.orders import manual_setting, trial
 from worker.orders.context import Handler, OrderContext, failed, finished
@@ -31,7 +29,7 @@ def purge_drive(order: PurgeOrder, context: OrderContext) -> Finished:
             order.target, order.method, allowed, armed,
             drives=host.drives, journal=host.journal, state=host.state, emit=context.emit, stopped=control.stopped,
         )  # fmt: skip
-    except (GuardRefused, policy.PolicyError, JournalError, PurgeFailed) as error:
+    except Failed as error:
         if reason := control.reason:
             return finished(reason.outcome, reason.code, f"{reason.message} {error}")
         return failed(error)

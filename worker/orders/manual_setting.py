@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from worker import guard, policy
+from worker.contract.base import Failed
 from worker.contract.items import Finished, Outcome, SettingRecord, SettingRestored
 from worker.contract.orders import SettingOperation, SettingOrder, SettingRequest
-from worker.guard.refusal import GuardRefused
-from worker.journal import Journal, JournalError
+from worker.journal import Journal
 from worker.kernel.targets import OpenTarget
 from worker.orders.context import OrderContext, failed, finished
 from worker.orders.restore import not_restored
@@ -89,7 +89,7 @@ def carry_out(order: SettingOrder, context: OrderContext) -> Finished:
         for record in error.records:
             context.emit(record)
         return failed(error)
-    except (GuardRefused, policy.PolicyError, JournalError) as error:
+    except Failed as error:
         return failed(error)
 
 

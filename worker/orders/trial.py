@@ -23,6 +23,7 @@ from typing import Any
 import msgspec
 
 from worker import engines, guard, inventory, policy
+from worker.contract.base import Failed
 from worker.contract.items import (
     CommonStart,
     Finished,
@@ -40,17 +41,12 @@ from worker.contract.orders import TrialOrder
 from worker.contract.reports import StartReply
 from worker.contract.workload import Stream, TargetRef
 from worker.drives.purge import purge_target
-from worker.drives.purge.base import PurgeFailed
 from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear, WriteLimit, drives_under
-from worker.engines.base import StreamFailed
 from worker.engines.running import Running
 from worker.engines.stopping import SharedStop
-from worker.guard.refusal import GuardRefused
-from worker.journal import JournalError
 from worker.kernel import sysfs
 from worker.kernel.targets import OpenTarget
-from worker.layouts import steps as steps_module
 from worker.layouts import taking_down
 from worker.layouts.building import Built
 from worker.link.client import Refused, Unreachable
@@ -59,7 +55,6 @@ from worker.orders.layout_stage import LayoutStage, on_layout
 from worker.orders.prefill import Prefill, Steps, admissible, by_target, refuse_unwritten, strictest
 from worker.process.run import Limits
 from worker.process.scope import Scope, open_scope
-from worker.recipes.base import RecipeError
 from worker.recipes.base import temporary_folder as folder_name
 from worker.recipes.steps import render_prefill
 from worker.settings import SETTING_NAMES, caches, session
@@ -82,12 +77,6 @@ READING_EVERY_S = 0.02
 LEAST_LEAD_S = 2.0  # in which the engine is launched and prepares its jobs
 
 
-class StartFailed(Exception):
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 class Start(msgspec.Struct, frozen=True):
     moment: float  # of the monotonic clock, s
     start_at: float  # by the server's clock
@@ -101,7 +90,7 @@ class _Reading(msgspec.Struct, frozen=True):
 
 
 def await_common_start(ask: Callable[[], StartReply], stopped: threading.Event, *, limit_s: float) -> Start | None:
-    """The start; None if `stopped` was set first. Raises StartFailed.
+    """The start; None if `stopped` was set first. Raises Failed.
 
     An unreachable server is asked again. A server that refuses has ended the attempt, and says so in the answer to the
     next report, which sets `stopped`.
@@ -111,7 +100,7 @@ def await_common_start(ask: Callable[[], StartReply], stopped: threading.Event, 
     while first is None or first.start_at is None:
         if time.monotonic() > give_up_at:
             words = f"The other hosts of the trial were not ready within {limit_s:.0f} s."
-            raise StartFailed("start_timeout", words)
+            raise Failed("start_timeout", words)
         if stopped.wait(POLL_S):
             return None
         first = _ask(ask)
@@ -130,7 +119,7 @@ def _start(first: _Reading, ask: Callable[[], StartReply], stopped: threading.Ev
     best = min(readings, key=lambda reading: reading.uncertainty_s)
     moment = first.start_at - best.ahead_s
     if time.monotonic() > moment - LEAST_LEAD_S / 4:
-        raise StartFailed("start_missed", "The host learned of the common start too late: the server answered slowly.")
+        raise Failed("start_missed", "The host learned of the common start too late: the server answered slowly.")
     return Start(moment, first.start_at, best.uncertainty_s)
 
 
@@ -180,7 +169,7 @@ class Trial:
                 return finished(Outcome.DONE)
             except _Stopped:
                 return self._stopped()
-            except EXPECTED as error:
+            except Failed as error:
                 log.warning("The trial failed: %s: %s", error.code, error)
                 return self._stopped() if self._control.reason else failed(error)
             finally:
@@ -390,7 +379,7 @@ class Trial:
         """Never raises. A failure stops the whole trial and becomes its reason."""
         try:
             self._emit(self._measure(stream, open_target, telemetry))
-        except EXPECTED as error:
+        except Failed as error:
             self._control.fail(error.code, self._stream_words(stream, error_text(error)))
         except Exception as error:
             log.exception("Stream %d failed because of an error in the worker.", stream.number)
@@ -456,19 +445,6 @@ def _targets(order: TrialOrder) -> Iterable[TargetRef]:
 def _drives(open_target: OpenTarget) -> tuple[str, ...]:
     """Stable ids of the drives under the target."""
     return tuple(map(sysfs.stable_id, drives_under((*open_target.devices, *open_target.members))))
-
-
-EXPECTED = (
-    RecipeError,
-    StreamFailed,
-    GuardRefused,
-    session.SettingFailed,
-    steps_module.LayoutFailed,
-    policy.PolicyError,
-    JournalError,
-    PurgeFailed,
-    StartFailed,
-)
 
 
 def carry_out(order: TrialOrder, context: OrderContext) -> Finished:

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from worker.contract.base import Id, Name
+from worker.contract.base import Failed, Id, Name
 from worker.contract.base import Path as AbsolutePath
 from worker.contract.inventory import PurgeMethod
 from worker.contract.workload import TargetKind
@@ -227,12 +227,8 @@ MAX_POLICY_BYTES = 1024 * 1024
 _KINDS = tuple(kind for kind in TargetKind if kind is not TargetKind.POOL)  # a pool is a table of its own
 
 
-class PolicyError(Exception):
+class PolicyError(Failed):
     """The policy cannot be used, so nothing is allowed. Codes: policy_missing, policy_insecure, policy_invalid."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

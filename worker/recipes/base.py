@@ -4,14 +4,16 @@ from typing import Any, Protocol
 
 import msgspec
 
+from worker.contract.base import Failed
 from worker.contract.items import Metric
 from worker.contract.workload import Stream, TargetKind
 
 
-class RecipeError(ValueError):
-    """The stream cannot run. `code` is for programs, the message for people."""
+class RecipeError(Failed, ValueError):
+    """The stream cannot run."""
 
-    code = "option_refused"
+    def __init__(self, message: str) -> None:
+        super().__init__("option_refused", message)
 
 
 class Recipe(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from enum import StrEnum
 from pathlib import Path
 
+from worker.contract.base import Failed
 from worker.contract.items import SettingRecord
 from worker.kernel import sysfs
 from worker.kernel.targets import OpenTarget
@@ -27,16 +28,11 @@ class SettingScope(StrEnum):
     HOST = "host"
 
 
-class SettingError(Exception):
+class SettingError(Failed):
     """One setting could not be read or written. Codes: setting_refused, setting_clamped, setting_no_controller."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
-
-class SettingFailed(Exception):
+class SettingFailed(Failed):
     """A trial's settings could not be applied; `records` lists the changes before the failure.
 
     Codes: setting_unknown, setting_not_allowed, setting_refused, setting_clamped, setting_conflict,
@@ -44,9 +40,7 @@ class SettingFailed(Exception):
     """
 
     def __init__(self, code: str, message: str, records: tuple[SettingRecord, ...] = ()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+        super().__init__(code, message)
         self.records = records
 
 

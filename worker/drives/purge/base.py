@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from worker.contract.base import Failed
 from worker.contract.inventory import PurgeMethod, PurgeOffer
 from worker.guard.lease import Lease
 from worker.journal import Journal
@@ -24,13 +25,8 @@ class PurgeRun(msgspec.Struct, frozen=True):
     stopped: Callable[[], bool]
 
 
-class PurgeFailed(Exception):
+class PurgeFailed(Failed):
     """The drive was not purged, or the result could not be verified."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
 
 
 class Sent(msgspec.Struct, frozen=True):

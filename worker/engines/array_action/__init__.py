@@ -19,7 +19,7 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.items import Direction, StreamResult
 from worker.engines.base import Check, State, StreamFailed, direction_result, direction_sample
 from worker.engines.running import Running, Sampler
-from worker.kernel.counters import SECTOR_BYTES
+from worker.kernel.counters import SECTOR_BYTES, SYS_BLOCK
 from worker.kernel.targets import LayoutArray
 from worker.recipes.array_action import METRICS
 
@@ -33,7 +33,6 @@ _LOOK_EVERY_S = 0.1
 _PROGRESS = re.compile(r"\b(?:recovery|check) *= *[0-9.]+% \(([0-9]+)/([0-9]+)\)")
 _KIB = 1024
 
-SYS_BLOCK = Path("/sys/class/block")
 MDSTAT = Path("/proc/mdstat")
 
 

@@ -20,6 +20,7 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
 from worker.engines.base import Check, State, StreamFailed, last_words
 from worker.kernel.counters import SYS_BLOCK
+from worker.kernel.usage import current_boot_id
 from worker.process.run import ToolError, ask
 
 # Known errors of particular fio versions.
@@ -151,7 +152,7 @@ def installation() -> str:
 
 def _identity() -> tuple[str, str]:
     """This boot and this fio: cached results are valid while both are the same."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), installation()
+    return current_boot_id(), installation()
 
 
 def _version(boot: str, fio: str) -> str:

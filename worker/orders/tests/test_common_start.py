@@ -7,10 +7,11 @@ from itertools import chain, repeat
 
 import pytest
 
+from worker.contract.base import Failed
 from worker.contract.reports import StartReply
 from worker.link.client import Unreachable
 from worker.orders import trial
-from worker.orders.trial import StartFailed, await_common_start
+from worker.orders.trial import await_common_start
 
 AHEAD_S = 1e9  # of the server's clock
 
@@ -68,13 +69,13 @@ def test_the_reading_with_the_shortest_round_trip_counts(monkeypatch: pytest.Mon
 
 
 def test_it_fails_if_other_hosts_are_not_ready_in_time() -> None:
-    with pytest.raises(StartFailed, match="not ready") as failure:
+    with pytest.raises(Failed, match="not ready") as failure:
         await_common_start(server(start_in_s=60, not_ready=10**9), threading.Event(), limit_s=0.01)
     assert failure.value.code == "start_timeout"
 
 
 def test_it_fails_if_it_learns_of_the_start_too_late() -> None:
-    with pytest.raises(StartFailed, match="too late") as failure:
+    with pytest.raises(Failed, match="too late") as failure:
         await_common_start(server(start_in_s=-1), threading.Event(), limit_s=60)
     assert failure.value.code == "start_missed"
 
