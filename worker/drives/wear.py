@@ -33,7 +33,7 @@ from worker.kernel.targets import OpenTarget
 from worker.kernel.usage import current_boot_id
 from worker.policy import Policy, PolicyEntry
 from worker.process.run import Control
-from worker.settings.queue_numbers import IOSTATS
+from worker.settings.devices import IOSTATS
 
 log = logging.getLogger(__name__)
 

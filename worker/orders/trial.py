@@ -57,8 +57,7 @@ from worker.process.run import Limits
 from worker.process.scope import Scope, open_scope
 from worker.recipes.base import temporary_folder as folder_name
 from worker.recipes.steps import render_prefill
-from worker.settings import SETTING_NAMES, caches, session
-from worker.settings.observed import settings_facts
+from worker.settings import SETTING_NAMES, memory, session, settings_facts
 from worker.telemetry.kernel_log import KernelWatch, names_at, names_in
 from worker.telemetry.sources import Telemetry, every_source
 from worker.temporary import temporary_folder
@@ -224,7 +223,7 @@ class Trial:
         for stream in self._streams:
             refuse_unwritten(stream, open_targets[stream.number])
         if self._order.drop_caches:
-            caches.drop_caches()
+            memory.drop_caches()
         self._observe(open_targets, states)
         for recheck in {open_target.recheck for open_target in open_targets.values()}:
             recheck(programs=True)

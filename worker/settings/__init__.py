@@ -1,33 +1,37 @@
 """The registry of settings: tunables that the worker can read, apply, verify and restore."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from worker.contract.base import MAX_TEXT
+from worker.inventory import QUEUE_FACTS
 from worker.policy import SettingNames
-from worker.settings.base import Setting
-from worker.settings.controller_policies import CONTROLLER_POLICIES
-from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR, DEEPEST_IDLE_STATE
-from worker.settings.drive_cache import DRIVE_WRITE_CACHE
-from worker.settings.interrupts import IRQ_AFFINITY
-from worker.settings.irqbalance import IRQBALANCE
-from worker.settings.md import STRIPE_CACHE_SIZE, SYNC_SPEED_MAX, SYNC_SPEED_MIN
-from worker.settings.nvme import NVME_POWER_STATE, NVME_WRITE_CACHE
-from worker.settings.queue_numbers import (
+from worker.settings.base import HOST, Setting, SettingError, SettingScope, subject_of
+from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES
+from worker.settings.devices import (
     ADD_RANDOM,
+    DRIVE_WRITE_CACHE,
     IO_POLL,
     IOSTATS,
     MAX_SECTORS,
     NOMERGES,
     NR_REQUESTS,
+    NVME_POWER_STATE,
+    NVME_WRITE_CACHE,
     QUEUE_DEPTH,
+    READ_AHEAD,
+    READ_AHEAD_SECTORS,
     ROTATIONAL,
     RQ_AFFINITY,
+    SCHEDULER,
+    SCHEDULER_TUNABLES,
+    STRIPE_CACHE_SIZE,
+    SYNC_SPEED_MAX,
+    SYNC_SPEED_MIN,
     WRITE_CACHE,
+    WRITEBACK_THROTTLING,
 )
-from worker.settings.read_ahead import READ_AHEAD, READ_AHEAD_SECTORS
-from worker.settings.scheduler import SCHEDULER
-from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
-from worker.settings.vm import TRANSPARENT_HUGEPAGE, VM_SETTINGS
-from worker.settings.writeback_throttling import WRITEBACK_THROTTLING
+from worker.settings.memory import TRANSPARENT_HUGEPAGE, VM_SETTINGS
+from worker.settings.processors import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR, DEEPEST_IDLE_STATE, IRQ_AFFINITY, IRQBALANCE
 
 _DEVICE: tuple[Setting, ...] = (
     SCHEDULER,
@@ -68,3 +72,46 @@ SETTING_NAMES = SettingNames(
     target=tuple(setting.name for setting in (*_DEVICE, *_CONTROLLER)),
     covered=tuple(setting.name for setting in (*_DEVICE, *_CONTROLLER) if not setting.by_name_only),
 )
+
+
+# Facts of the configuration: all settings that the host has, also those that the plan does not change.
+
+_TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
+
+
+def settings_facts(devices: Iterable[str]) -> dict[str, str]:
+    """`host.vm.dirty_ratio`, `device.sda.queue_depth`; settings of a controller appear under the device behind it."""
+    names = sorted(devices)
+    return dict(_facts(names)) | {key: words for name in names for key, words in _virtual_drive(name)}
+
+
+def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
+    for setting in REGISTRY.values():
+        if setting.scope is SettingScope.HOST:
+            yield from _fact("host", setting, "")
+        elif setting.name not in _TOLD_ALREADY:
+            for device in devices:
+                yield from _fact(f"device.{device}", setting, device)
+
+
+def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
+    """Facts about a RAID controller's virtual drive."""
+    try:
+        drive = DRIVES.read(device)
+    except SettingError:
+        return
+    told = {"level": drive.level, "strip_bytes": drive.strip_bytes, "drives": len(drive.drives), "state": drive.state}
+    for key, value in told.items():
+        if value:
+            yield f"device.{device}.controller.{key}", str(value)
+
+
+def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:
+    """Nothing for a setting that is missing or changes by itself."""
+    try:
+        subject = HOST if setting.scope is SettingScope.HOST else subject_of(setting, device)
+        words = setting.fact(subject)
+    except SettingError:
+        return
+    if words:
+        yield f"{prefix}.{setting.name}", words[:MAX_TEXT]

@@ -11,7 +11,7 @@ from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, T
 from worker.guard.tests import rig
 from worker.inventory.devices import geometry
 from worker.kernel.targets import OpenTarget
-from worker.settings.cpu_files import parse_list
+from worker.settings.processors import parse_list
 
 
 def test_it_takes_the_inventory_of_this_host_quickly() -> None:

@@ -19,10 +19,9 @@ from worker.journal import Journal
 from worker.kernel import sysfs
 from worker.kernel.targets import OpenTarget
 from worker.policy import Policy
-from worker.settings import session
+from worker.settings import session, settings_facts
 from worker.settings.base import SettingFailed, refused
 from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES, ControllerDrives
-from worker.settings.observed import settings_facts
 
 pytestmark = rig.needs_root
 DRIVERS = {"storcli": "megaraid_sas", "MegaCli": "megaraid_sas", "ssacli": "hpsa", "areca-cli": "arcmsr"}

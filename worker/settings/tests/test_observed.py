@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker.guard.tests import rig
-from worker.settings.observed import settings_facts
+from worker.settings import settings_facts
 
 
 def test_it_tells_what_is_kernel_wide() -> None:

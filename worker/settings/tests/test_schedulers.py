@@ -8,7 +8,7 @@ import pytest
 from worker.guard.tests import rig
 from worker.settings import REGISTRY, session
 from worker.settings.base import SettingFailed
-from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
+from worker.settings.devices import SCHEDULER_TUNABLES
 from worker.settings.tests.test_session import Host
 
 pytestmark = rig.needs_root

@@ -13,9 +13,9 @@ from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.kernel.targets import OpenTarget
 from worker.policy import Policy
-from worker.settings import BY_KEY, REGISTRY, caches, session
+from worker.settings import BY_KEY, REGISTRY, memory, session
 from worker.settings.base import KernelFile, SettingError, SettingFailed, SettingScope
-from worker.settings.scheduler_tunables import SchedulerTunable
+from worker.settings.devices import SchedulerTunable
 
 pytestmark = rig.needs_root
 
@@ -265,7 +265,7 @@ from worker.journal import Journal
 from worker.kernel.targets import OpenTarget
 from worker.settings import SETTING_NAMES, session
 from worker.settings.base import KernelFile
-from worker.settings.scheduler_tunables import SchedulerTunable
+from worker.settings.devices import SchedulerTunable
 
 left = int(sys.argv[4])
 before_write, write = sys.argv[5] == "before", KernelFile._write
@@ -303,7 +303,7 @@ def test_it_restores_the_changes_of_a_killed_worker(host: Host, write: int, when
 
 def test_it_drops_the_caches_and_verifies_it() -> None:
     rows = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    caches.drop_caches()
+    memory.drop_caches()
     after = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     assert int(after["drop_pagecache"]) > int(rows["drop_pagecache"])
 

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from worker.settings import REGISTRY, cpu_files
+from worker.settings import REGISTRY, processors
 from worker.settings.base import QueueFile, SettingError, SettingScope, subject_of
-from worker.settings.cpu_files import CpuFile, DeepestIdleState
-from worker.settings.interrupts import IrqAffinity
-from worker.settings.irqbalance import IrqBalance
-from worker.settings.md import SyncSpeed
+from worker.settings.devices import SyncSpeed
+from worker.settings.processors import CpuFile, DeepestIdleState, IrqAffinity, IrqBalance
 
 CONTROLLER = "0000:81:00.0"
 
@@ -49,12 +47,12 @@ def proc(tmp_path: Path) -> Path:
 
 
 def test_it_reads_and_writes_lists_of_processors() -> None:
-    assert cpu_files.parse_list("0-3,8,10-11") == (0, 1, 2, 3, 8, 10, 11)
-    assert cpu_files.write_list((8, 0, 1, 2, 3, 11, 10)) == "0-3,8,10-11"
-    assert cpu_files.parse_list("x") == cpu_files.parse_list("") == ()
+    assert processors.parse_list("0-3,8,10-11") == (0, 1, 2, 3, 8, 10, 11)
+    assert processors.write_list((8, 0, 1, 2, 3, 11, 10)) == "0-3,8,10-11"
+    assert processors.parse_list("x") == processors.parse_list("") == ()
     values = {0: "a", 1: "a", 2: "b", 3: "a"}
-    assert cpu_files.join(values) == "a@0-1,3;b@2"
-    assert cpu_files.split(cpu_files.join(values), (0, 1, 2, 3)) == values
+    assert processors.join(values) == "a@0-1,3;b@2"
+    assert processors.split(processors.join(values), (0, 1, 2, 3)) == values
 
 
 def test_it_sets_every_processors_governor_and_puts_each_back(sys: Path) -> None:
