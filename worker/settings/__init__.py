@@ -7,63 +7,13 @@ from worker.inventory import QUEUE_FACTS
 from worker.policy import SettingNames
 from worker.settings.base import HOST, Setting, SettingError, SettingScope, subject_of
 from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES
-from worker.settings.devices import (
-    ADD_RANDOM,
-    DRIVE_WRITE_CACHE,
-    IO_POLL,
-    IOSTATS,
-    MAX_SECTORS,
-    NOMERGES,
-    NR_REQUESTS,
-    NVME_POWER_STATE,
-    NVME_WRITE_CACHE,
-    QUEUE_DEPTH,
-    READ_AHEAD,
-    READ_AHEAD_SECTORS,
-    ROTATIONAL,
-    RQ_AFFINITY,
-    SCHEDULER,
-    SCHEDULER_TUNABLES,
-    STRIPE_CACHE_SIZE,
-    SYNC_SPEED_MAX,
-    SYNC_SPEED_MIN,
-    WRITE_CACHE,
-    WRITEBACK_THROTTLING,
-)
-from worker.settings.memory import TRANSPARENT_HUGEPAGE, VM_SETTINGS
+from worker.settings.devices import DEVICE_SETTINGS, NVME_POWER_STATE, NVME_WRITE_CACHE
+from worker.settings.memory import MEMORY_SETTINGS
 from worker.settings.processors import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR, DEEPEST_IDLE_STATE, IRQ_AFFINITY, IRQBALANCE
 
-_DEVICE: tuple[Setting, ...] = (
-    SCHEDULER,
-    READ_AHEAD,
-    READ_AHEAD_SECTORS,
-    NR_REQUESTS,
-    RQ_AFFINITY,
-    NOMERGES,
-    WRITEBACK_THROTTLING,
-    MAX_SECTORS,
-    IO_POLL,
-    ROTATIONAL,
-    ADD_RANDOM,
-    IOSTATS,
-    WRITE_CACHE,
-    QUEUE_DEPTH,
-    DRIVE_WRITE_CACHE,
-    *SCHEDULER_TUNABLES,
-    STRIPE_CACHE_SIZE,
-    SYNC_SPEED_MIN,
-    SYNC_SPEED_MAX,
-    *CONTROLLER_POLICIES,
-)
+_DEVICE: tuple[Setting, ...] = (*DEVICE_SETTINGS, *CONTROLLER_POLICIES)
 _CONTROLLER: tuple[Setting, ...] = (IRQ_AFFINITY, NVME_WRITE_CACHE, NVME_POWER_STATE)
-_HOST: tuple[Setting, ...] = (
-    IRQBALANCE,
-    CPU_GOVERNOR,
-    CPU_ENERGY_PREFERENCE,
-    DEEPEST_IDLE_STATE,
-    *VM_SETTINGS,
-    TRANSPARENT_HUGEPAGE,
-)
+_HOST: tuple[Setting, ...] = (IRQBALANCE, CPU_GOVERNOR, CPU_ENERGY_PREFERENCE, DEEPEST_IDLE_STATE, *MEMORY_SETTINGS)
 REGISTRY: Mapping[str, Setting] = {setting.name: setting for setting in (*_DEVICE, *_CONTROLLER, *_HOST)}
 # Settings by their key in the journal; of several settings with the same key, the first.
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in reversed(tuple(REGISTRY.values()))}

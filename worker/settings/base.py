@@ -11,6 +11,7 @@ only one of them.
 import os
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
@@ -168,40 +169,58 @@ def _refusal(what: str, error: OSError) -> SettingError:
     return refused(f"{what}: {error.strerror}.{hint}")
 
 
-# Settings that consist of one file of the kernel: a whole number, or one of a few words.
+NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 class KernelFile(Setting):
-    """A file that holds one value. The value does not survive a reboot unless the class says so."""
+    """A file of the kernel that holds one value: a whole number, or one of a few words.
 
-    _form = re.compile(r"[0-9]{1,18}")
+    `file`: below the block device's folder in sysfs, by default `queue/<name>`; an absolute path is of the host.
+    `choices`: the possible values. `form`: of a value, unless the choices are words. `meaning`: the value in the text
+    of the file, if the file shows more than the value.
+    """
 
     def __init__(
         self,
         name: str,
         description: str,
         *,
+        file: str = "",
         choices: tuple[str, ...] = (),
+        form: re.Pattern[str] = NUMBER,
+        meaning: Callable[[str], str] = str,
         rank: int = 2,
         disturbs: tuple[str, ...] = (),
         by_name_only: bool = False,
+        stacked: bool = False,
+        sys: Path = sysfs.SYS,
     ) -> None:
         self.name = name
+        self.scope = SettingScope.HOST if file.startswith("/") else SettingScope.DEVICE
         self.rank = rank
         self.disturbs = disturbs
         self.by_name_only = by_name_only
+        self.stacked = stacked
         self._description = description
+        self._file = file or f"queue/{name}"
         self._choices = choices
+        self._form = form
+        self._meaning = meaning
+        self._sys = sys
 
-    @abstractmethod
     def path(self, subject: str) -> Path:
         """The file; raises SettingError if the subject cannot have one."""
+        return Path(self._file) if self.scope is SettingScope.HOST else sysfs.node(subject, self._sys) / self._file
 
     def describe(self) -> str:
         return self._description
 
-    def read(self, subject: str) -> str:
+    def text(self, subject: str) -> str:
+        """The whole text of the file. Raises SettingError."""
         return read_file(self.path(subject), self._what(subject))
+
+    def read(self, subject: str) -> str:
+        return self._meaning(self.text(subject))
 
     def choices(self, subject: str) -> tuple[str, ...]:
         return self._choices if self.discover(subject) else ()
@@ -211,22 +230,16 @@ class KernelFile(Setting):
         self._write(subject, value)
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
-        if asked.isdecimal() and observed.isdecimal():
-            return int(asked) == int(observed)
-        return bool(self._worded) and asked == observed
+        return asked == observed or (asked.isdecimal() and observed.isdecimal() and int(asked) == int(observed))
 
     def restore(self, subject: str, state: str) -> None:
         self._write(subject, state)
 
-    @property
-    def _worded(self) -> tuple[str, ...]:
-        """The possible values if they are words, else ()."""
-        return () if all(choice.isdecimal() for choice in self._choices) else self._choices
-
     def _refuse_malformed(self, value: str) -> None:
-        if self._worded and value not in self._worded:
-            raise refused(f"{self.name} cannot be {value!r}; possible values: {', '.join(self._worded)}.")
-        if not self._worded and not self._form.fullmatch(value):
+        words = () if all(choice.isdecimal() for choice in self._choices) else self._choices
+        if words and value not in words:
+            raise refused(f"{self.name} cannot be {value!r}; possible values: {', '.join(words)}.")
+        if not words and not self._form.fullmatch(value):
             raise refused(f"{self.name} cannot be {value!r}: use a whole number.")
 
     def _write(self, subject: str, value: str) -> None:
@@ -234,36 +247,6 @@ class KernelFile(Setting):
 
     def _what(self, subject: str) -> str:
         return f"{self.name} of {named(subject)}"
-
-
-# Settings that consist of one file under /sys/block/<device>, most of them in its queue directory.
-
-
-class QueueFile(KernelFile):
-    """`file`: the file's name, if it differs from the setting's."""
-
-    scope = SettingScope.DEVICE
-
-    def __init__(  # a file's name and place beside what every kernel file has
-        self,
-        name: str,
-        description: str,
-        *,
-        file: str = "",
-        choices: tuple[str, ...] = (),
-        rank: int = 2,
-        disturbs: tuple[str, ...] = (),
-        by_name_only: bool = False,
-        stacked: bool = False,
-        sys: Path = sysfs.SYS,
-    ) -> None:
-        super().__init__(name, description, choices=choices, rank=rank, disturbs=disturbs, by_name_only=by_name_only)
-        self.stacked = stacked
-        self._file = file or f"queue/{name}"
-        self._sys = sys
-
-    def path(self, subject: str) -> Path:
-        return sysfs.node(subject, self._sys) / self._file
 
 
 # Subjects of settings: find the subject of a block device, and check that it is still the same.

@@ -1,4 +1,9 @@
-"""The plain files of the block queue (kernel: Documentation/ABI/stable/sysfs-block)."""
+"""Settings of block devices and of NVMe controllers. Most are rows of `DEVICE_SETTINGS`: one file of the kernel each.
+
+Kernel: Documentation/ABI/stable/sysfs-block, and Documentation/admin-guide/md.rst for arrays. After the rows that only
+name their file come those that do more: read-ahead in sectors, write-back throttling, the drive's own cache, the
+scheduler and its tunables, and features of NVMe controllers.
+"""
 
 import contextlib
 import fcntl
@@ -11,72 +16,18 @@ from pathlib import Path
 from worker.inventory.devices import parse_choice
 from worker.kernel import sysfs
 from worker.kernel.sysfs import SYS
-from worker.settings.base import QueueFile, Setting, SettingError, SettingScope, read_file, refused, write_file
+from worker.settings.base import KernelFile, Setting, SettingError, SettingScope, read_file, refused, write_file
 
 _ON_OFF = ("0", "1")
-# The kernel recalculates the read-ahead whenever a limit or feature of the queue is written
-# (observed on 6.18: 64 KiB became 1024), so these settings are written before the read-ahead.
-_RECKONS_READ_AHEAD = 1
-_READ_AHEAD = ("read_ahead_kb",)
-# mq-deadline recalculates its async_depth (observed on 6.1: it becomes the previous nr_requests).
-NR_REQUESTS = QueueFile(
-    "nr_requests", "size of the request queue, for each direction", disturbs=("mq-deadline.async_depth",)
-)
-RQ_AFFINITY = QueueFile(
-    "rq_affinity", "where requests complete: 0 anywhere, 1 same group of CPUs, 2 same CPU", choices=("0", "1", "2")
-)
-NOMERGES = QueueFile("nomerges", "merging of requests: 0 all, 1 only simple merges, 2 none", choices=("0", "1", "2"))
-MAX_SECTORS = QueueFile("max_sectors_kb", "largest single request, KiB", rank=_RECKONS_READ_AHEAD, disturbs=_READ_AHEAD)
-# Since 5.16 the kernel ignores writes: only poll queues of the driver count. Reading the value back shows this.
-IO_POLL = QueueFile(
-    "io_poll",
-    "polled completions, 1 on (needs poll queues of the driver)",
-    choices=_ON_OFF,
-    rank=_RECKONS_READ_AHEAD,
-    disturbs=_READ_AHEAD,
-)
-ROTATIONAL = QueueFile(
-    "rotational",
-    "whether the kernel treats the drive as a rotating disk: 1 yes",
-    choices=_ON_OFF,
-    rank=_RECKONS_READ_AHEAD,
-    disturbs=_READ_AHEAD,
-)
-ADD_RANDOM = QueueFile(
-    "add_random",
-    "whether completions feed the kernel's random pool: 1 yes",
-    choices=_ON_OFF,
-    rank=_RECKONS_READ_AHEAD,
-    disturbs=_READ_AHEAD,
-)
-IOSTATS = QueueFile(
-    "iostats",
-    "whether the kernel counts the device's I/O: 1 yes",
-    choices=_ON_OFF,
-    rank=_RECKONS_READ_AHEAD,
-    disturbs=_READ_AHEAD,
-)
-# The kernel's assumption, not the drive's own cache mode: with "write through" the kernel sends no flushes.
-WRITE_CACHE = QueueFile(
-    "write_cache",
-    "whether the kernel sends flushes: write back yes, write through no",
-    choices=("write back", "write through"),
-    rank=_RECKONS_READ_AHEAD,
-    disturbs=_READ_AHEAD,
-    by_name_only=True,
-)
-QUEUE_DEPTH = QueueFile(
-    "queue_depth", "maximum number of commands in flight at a SCSI drive", file="device/queue_depth"
-)
-
-
-# Read-ahead, in KiB as sysfs counts it and in sectors of 512 bytes as `blockdev --setra` counts: one state.
-
-READ_AHEAD = QueueFile("read_ahead_kb", "read-ahead of buffered reads, KiB", stacked=True)
+_CACHE_MODES = ("write back", "write through")
+_SYSTEM = "system"
+READ_AHEAD = KernelFile("read_ahead_kb", "read-ahead of buffered reads, KiB", stacked=True)
 SECTORS_PER_KIB = 2
 
 
-class ReadAheadSectors(QueueFile):
+class ReadAheadSectors(KernelFile):
+    """The state of `read_ahead_kb`, in sectors of 512 bytes as `blockdev --setra` counts."""
+
     @property
     def key(self) -> str:
         return READ_AHEAD.name
@@ -94,19 +45,8 @@ class ReadAheadSectors(QueueFile):
         return READ_AHEAD.capture(subject)
 
 
-READ_AHEAD_SECTORS = ReadAheadSectors(
-    "read_ahead_sectors",
-    "read-ahead in sectors of 512 bytes, as blockdev --setra counts",
-    file="queue/read_ahead_kb",
-    stacked=True,
-)
-
-
-# wbt_lat_usec: the target read latency of write-back throttling, in µs; 0 is off, -1 is the kernel's default.
-
-
-class WritebackThrottling(QueueFile):
-    _form = re.compile(r"-1|[0-9]{1,18}")
+class WritebackThrottling(KernelFile):
+    """The target read latency of write-back throttling, in µs; 0 is off, -1 is the kernel's default."""
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
         """After -1 the kernel shows the default that it chose."""
@@ -121,54 +61,10 @@ class WritebackThrottling(QueueFile):
         self._write(subject, state)
 
 
-WRITEBACK_THROTTLING = WritebackThrottling("wbt_lat_usec", "target latency of write-back throttling, µs (-1: default)")
+class DriveWriteCache(KernelFile):
+    """The write cache inside a SCSI or SATA drive; the kernel sends MODE SELECT (scsi_disk's cache_type).
 
-
-# Settings of md arrays (kernel: Documentation/admin-guide/md.rst).
-
-_SYSTEM = "system"
-
-
-class SyncSpeed(QueueFile):
-    """The file shows `1000 (system)` or `5000 (local)`; writing `system` returns to the host's limit."""
-
-    def read(self, subject: str) -> str:
-        number, _, origin = super().read(subject).partition(" ")
-        return _SYSTEM if origin == f"({_SYSTEM})" else number
-
-    def _refuse_malformed(self, value: str) -> None:
-        if value != _SYSTEM:
-            super()._refuse_malformed(value)
-
-    def verify(self, subject: str, asked: str, observed: str) -> bool:
-        return asked == observed == _SYSTEM or super().verify(subject, asked, observed)
-
-
-STRIPE_CACHE_SIZE = QueueFile(
-    "md.stripe_cache_size",
-    "size of the stripe cache of RAID 4, 5 and 6, in pages per drive",
-    file="md/stripe_cache_size",
-    stacked=True,
-)
-SYNC_SPEED_MIN = SyncSpeed(
-    "md.sync_speed_min",
-    "minimum speed of rebuild and check, KiB/s, or `system`",
-    file="md/sync_speed_min",
-    stacked=True,
-)
-SYNC_SPEED_MAX = SyncSpeed(
-    "md.sync_speed_max",
-    "maximum speed of rebuild and check, KiB/s, or `system`",
-    file="md/sync_speed_max",
-    stacked=True,
-)
-
-
-# The write cache inside a SCSI or SATA drive; the kernel sends MODE SELECT (scsi_disk's cache_type).
-
-
-class DriveWriteCache(QueueFile):
-    """Drives may keep this setting over a power cycle, so it is also restored after a restart."""
+    Drives may keep this setting over a power cycle, so it is also restored after a restart."""
 
     survives_reboot = True
 
@@ -183,12 +79,32 @@ class DriveWriteCache(QueueFile):
         return f"{subject} is not a SCSI or SATA drive whose write cache the kernel can switch."
 
 
-DRIVE_WRITE_CACHE = DriveWriteCache(
-    "drive_write_cache",
-    "the write cache inside a SCSI or SATA drive",
-    choices=("write back", "write through"),
-    by_name_only=True,
-)
+def sync_speed(end: str, description: str, sys: Path = SYS) -> KernelFile:
+    """The file shows `1000 (system)` or `5000 (local)`; writing `system` returns to the host's limit."""
+
+    def meaning(text: str) -> str:
+        number, _, origin = text.partition(" ")
+        return _SYSTEM if origin == f"({_SYSTEM})" else number
+
+    return KernelFile(
+        f"md.sync_speed_{end}",
+        f"{description} of rebuild and check, KiB/s, or `{_SYSTEM}`",
+        file=f"md/sync_speed_{end}",
+        form=re.compile(rf"{_SYSTEM}|[0-9]{{1,18}}"),
+        meaning=meaning,
+        stacked=True,
+        sys=sys,
+    )
+
+
+def _limit(name: str, description: str, *, choices: tuple[str, ...] = (), by_name_only: bool = False) -> KernelFile:
+    """A limit or feature of the queue. The kernel recalculates the read-ahead whenever one is written.
+
+    Observed on 6.18: 64 KiB became 1024. So these settings are written before the read-ahead.
+    """
+    return KernelFile(
+        name, description, choices=choices, by_name_only=by_name_only, rank=1, disturbs=(READ_AHEAD.name,)
+    )
 
 
 # The I/O scheduler. The file shows all of them with the one in use in brackets: `none [mq-deadline] kyber`.
@@ -203,13 +119,13 @@ _HINTS = {
 }
 
 
-class Scheduler(QueueFile):
+class Scheduler(KernelFile):
     def read(self, subject: str) -> str:
-        return parse_choice(super().read(subject))[0]
+        return parse_choice(self.text(subject))[0]
 
     def choices(self, subject: str) -> tuple[str, ...]:
         try:
-            return parse_choice(super().read(subject))[1]
+            return parse_choice(self.text(subject))[1]
         except SettingError:
             return ()
 
@@ -222,9 +138,6 @@ class Scheduler(QueueFile):
                 f"{_HINTS.get(value, '')}"
             )
         self._write(subject, value)
-
-    def verify(self, subject: str, asked: str, observed: str) -> bool:
-        return asked == observed
 
     def capture(self, subject: str) -> str:
         tunables = (f"{name}={value}" for name, value in self._tunables(subject).items())
@@ -273,7 +186,7 @@ _RANK, _AFTER_OTHERS = 3, 4
 _DISTURBS = {"strict_guarantees": ("bfq.slice_idle_us",)}
 
 
-class SchedulerTunable(QueueFile):
+class SchedulerTunable(KernelFile):
     def __init__(self, scheduler: str, tunable: str, description: str) -> None:
         super().__init__(
             f"{scheduler}.{tunable}",
@@ -335,6 +248,56 @@ SCHEDULER_TUNABLES = tuple(
     SchedulerTunable(scheduler, tunable, words)
     for scheduler, known in _KNOWN.items()
     for tunable, words in known.items()
+)
+IOSTATS = _limit("iostats", "whether the kernel counts the device's I/O: 1 yes", choices=_ON_OFF)
+
+
+DEVICE_SETTINGS: tuple[Setting, ...] = (
+    SCHEDULER,
+    READ_AHEAD,
+    ReadAheadSectors(
+        "read_ahead_sectors",
+        "read-ahead in sectors of 512 bytes, as blockdev --setra counts",
+        file="queue/read_ahead_kb",
+        stacked=True,
+    ),
+    # mq-deadline recalculates its async_depth (observed on 6.1: it becomes the previous nr_requests).
+    KernelFile("nr_requests", "size of the request queue, for each direction", disturbs=("mq-deadline.async_depth",)),
+    KernelFile(
+        "rq_affinity", "where requests complete: 0 anywhere, 1 same group of CPUs, 2 same CPU", choices=("0", "1", "2")
+    ),
+    KernelFile("nomerges", "merging of requests: 0 all, 1 only simple merges, 2 none", choices=("0", "1", "2")),
+    WritebackThrottling(
+        "wbt_lat_usec",
+        "target latency of write-back throttling, µs (-1: default)",
+        form=re.compile(r"-1|[0-9]{1,18}"),
+    ),
+    _limit("max_sectors_kb", "largest single request, KiB"),
+    # Since 5.16 the kernel ignores writes: only poll queues of the driver count. Reading the value back shows this.
+    _limit("io_poll", "polled completions, 1 on (needs poll queues of the driver)", choices=_ON_OFF),
+    _limit("rotational", "whether the kernel treats the drive as a rotating disk: 1 yes", choices=_ON_OFF),
+    _limit("add_random", "whether completions feed the kernel's random pool: 1 yes", choices=_ON_OFF),
+    IOSTATS,
+    # The kernel's assumption, not the drive's own cache mode: with "write through" the kernel sends no flushes.
+    _limit(
+        "write_cache",
+        "whether the kernel sends flushes: write back yes, write through no",
+        choices=_CACHE_MODES,
+        by_name_only=True,
+    ),
+    KernelFile("queue_depth", "maximum number of commands in flight at a SCSI drive", file="device/queue_depth"),
+    DriveWriteCache(
+        "drive_write_cache", "the write cache inside a SCSI or SATA drive", choices=_CACHE_MODES, by_name_only=True
+    ),
+    *SCHEDULER_TUNABLES,
+    KernelFile(
+        "md.stripe_cache_size",
+        "size of the stripe cache of RAID 4, 5 and 6, in pages per drive",
+        file="md/stripe_cache_size",
+        stacked=True,
+    ),
+    sync_speed("min", "minimum speed"),
+    sync_speed("max", "maximum speed"),
 )
 
 

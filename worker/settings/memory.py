@@ -1,4 +1,4 @@
-"""Limits on dirty memory (Documentation/admin-guide/sysctl/vm.rst), and huge pages.
+"""Settings of memory: limits on dirty memory (Documentation/admin-guide/sysctl/vm.rst), huge pages; dropped caches.
 
 The kernel has two files for each limit on dirty memory: a share of memory and an amount. Writing
 one sets the other to 0, so both are captured together, and a trial can request only one of them.
@@ -8,24 +8,16 @@ import os
 from pathlib import Path
 
 from worker.inventory.devices import parse_choice
-from worker.settings.base import KernelFile, SettingFailed, SettingScope, read_file, refused, write_file
+from worker.settings.base import KernelFile, SettingFailed, read_file, refused, write_file
 
 PROC_VM = Path("/proc/sys/vm")
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 
 
-class VmFile(KernelFile):
-    scope = SettingScope.HOST
-
-    def path(self, subject: str) -> Path:
-        return PROC_VM / self.name.removeprefix("vm.")
-
-
-class DirtyLimit(VmFile):
+class DirtyLimit(KernelFile):
     """`vm.dirty_ratio` or `vm.dirty_bytes`; a captured state is `dirty_ratio=20`."""
 
     def __init__(self, name: str, other: str, description: str) -> None:
-        super().__init__(f"vm.{name}", description)
+        super().__init__(f"vm.{name}", description, file=f"{PROC_VM}/{name}")
         self._faces = (name, other)
 
     @property
@@ -54,22 +46,7 @@ class DirtyLimit(VmFile):
         return next(face for face in self._faces if face.endswith("_ratio"))
 
 
-class HugePages(KernelFile):
-    """`always [madvise] never`."""
-
-    scope = SettingScope.HOST
-
-    def path(self, subject: str) -> Path:
-        return HUGE_PAGES / "enabled"
-
-    def read(self, subject: str) -> str:
-        return parse_choice(super().read(subject))[0]
-
-    def verify(self, subject: str, asked: str, observed: str) -> bool:
-        return asked == observed
-
-
-VM_SETTINGS = (
+MEMORY_SETTINGS = (
     DirtyLimit("dirty_ratio", "dirty_bytes", "share of memory that may be dirty before writers are throttled, %"),
     DirtyLimit("dirty_bytes", "dirty_ratio", "amount of memory that may be dirty before writers are throttled, bytes"),
     DirtyLimit(
@@ -82,11 +59,23 @@ VM_SETTINGS = (
         "dirty_background_ratio",
         "amount of dirty memory that starts background writing, bytes",
     ),
-    VmFile("vm.dirty_expire_centisecs", "age at which dirty data is written, 1/100 s"),
-    VmFile("vm.dirty_writeback_centisecs", "interval of checks for old dirty data, 1/100 s; 0 never"),
-)
-TRANSPARENT_HUGEPAGE = HugePages(
-    "transparent_hugepage", "huge pages for the memory of programs", choices=("always", "madvise", "never")
+    KernelFile(
+        "vm.dirty_expire_centisecs",
+        "age at which dirty data is written, 1/100 s",
+        file=f"{PROC_VM}/dirty_expire_centisecs",
+    ),
+    KernelFile(
+        "vm.dirty_writeback_centisecs",
+        "interval of checks for old dirty data, 1/100 s; 0 never",
+        file=f"{PROC_VM}/dirty_writeback_centisecs",
+    ),
+    KernelFile(
+        "transparent_hugepage",
+        "huge pages for the memory of programs",
+        file="/sys/kernel/mm/transparent_hugepage/enabled",
+        choices=("always", "madvise", "never"),
+        meaning=lambda text: parse_choice(text)[0],
+    ),
 )
 
 

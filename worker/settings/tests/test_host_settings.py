@@ -149,10 +149,10 @@ def test_it_changes_nothing_of_the_host_that_the_policy_does_not_name(tmp_path: 
 CHILD = """
 import os, signal, sys
 from pathlib import Path
-from worker.settings import vm
+from worker.settings import memory
 from worker.settings.tests.test_host_settings import HOST_WIDE, Machine
 
-def dying(path, value, what, write=vm.write_file):
+def dying(path, value, what, write=memory.write_file):
     write(path, value, what)
     os.kill(os.getpid(), signal.SIGKILL)
 

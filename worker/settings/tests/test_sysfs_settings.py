@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from worker.settings import REGISTRY, processors
-from worker.settings.base import QueueFile, SettingError, SettingScope, subject_of
-from worker.settings.devices import SyncSpeed
+from worker.settings.base import KernelFile, SettingError, SettingScope, subject_of
+from worker.settings.devices import sync_speed
 from worker.settings.processors import CpuFile, DeepestIdleState, IrqAffinity, IrqBalance
 
 CONTROLLER = "0000:81:00.0"
@@ -123,9 +123,9 @@ def test_it_sees_irqbalance_among_the_processes(proc: Path) -> None:
 def test_it_reads_an_arrays_limits(tmp_path: Path) -> None:
     put(tmp_path, class__block__md0__md__sync_speed_min="1000 (system)")
     put(tmp_path, class__block__md0__md__sync_speed_max="50000 (local)", class__block__md0__md__stripe_cache_size="256")
-    slowest = SyncSpeed("md.sync_speed_min", "", file="md/sync_speed_min", sys=tmp_path)
-    fastest = SyncSpeed("md.sync_speed_max", "", file="md/sync_speed_max", sys=tmp_path)
-    cache = QueueFile("md.stripe_cache_size", "", file="md/stripe_cache_size", sys=tmp_path)
+    slowest = sync_speed("min", "", tmp_path)
+    fastest = sync_speed("max", "", tmp_path)
+    cache = KernelFile("md.stripe_cache_size", "", file="md/stripe_cache_size", sys=tmp_path)
     assert (slowest.read("md0"), fastest.read("md0"), cache.read("md0")) == ("system", "50000", "256")
     assert slowest.verify("md0", "system", "system")
     assert not fastest.verify("md0", "system", "50000")
@@ -137,7 +137,7 @@ def test_it_reads_an_arrays_limits(tmp_path: Path) -> None:
 def test_a_number_is_digits_alone(tmp_path: Path, value: str) -> None:
     put(tmp_path, class__block__sda__queue__nr_requests="32")
     with pytest.raises(SettingError, match="whole number"):
-        QueueFile("nr_requests", "", sys=tmp_path).apply("sda", value)
+        KernelFile("nr_requests", "", sys=tmp_path).apply("sda", value)
     assert (tmp_path / "class/block/sda/queue/nr_requests").read_text().strip() == "32"
 
 
