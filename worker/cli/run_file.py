@@ -40,7 +40,7 @@ from worker.layouts import building
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.link.targets import report_targets_here
 from worker.orders.context import HostContext, OrderContext, error_text, finished
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 from worker.recipes.base import Recipe
 from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
@@ -156,7 +156,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
     journal = Journal(paths.journal)
     host = HostContext(paths.state, paths.policy, journal, CompleteFiles(paths.files))
     try:
-        end = Trial(order, OrderContext(host=host, emit=show, control=control)).run()
+        end = carry_out(order, OrderContext(host=host, emit=show, control=control))
     finally:
         restored = session.restore_run(order.run, journal)
         restored += building.restore(journal.layouts(order.run), state=paths.state, journal=journal)

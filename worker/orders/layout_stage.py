@@ -8,21 +8,20 @@ Settings are restored before a layout is taken down, because the settings of an 
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
 from worker import guard
 from worker.contract.base import MAX_LABEL, MAX_TEXT
-from worker.contract.items import Item, PhaseName, SettingRecord, SettingRestored
-from worker.contract.orders import LayoutRequest, TrialOrder
+from worker.contract.items import PhaseName, SettingRecord, SettingRestored
+from worker.contract.orders import LayoutRequest
 from worker.contract.workload import Stream, TargetKind
-from worker.journal import Journal
 from worker.layouts import building
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
-from worker.policy import Policy, PolicyEntry
+from worker.orders.trial_state import TrialState
+from worker.policy import PolicyEntry
 from worker.recipes.layouts.problems import array_problem
 from worker.recipes.layouts.text import write
 from worker.settings import session
@@ -31,55 +30,37 @@ KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
 
 class LayoutStage:
-    """The layouts of one trial. `enter` starts a phase, and raises to stop, also between two commands. `stop_if_asked`
-    raises to stop a command.
+    """The layouts of one trial. A stop of the trial also stops a command that runs."""
 
-    `before_writing` is called with the kernel names of the drives before they are written.
-    """
-
-    def __init__(
-        self,
-        order: TrialOrder,
-        armed_serials: tuple[str, ...],
-        state: Path,
-        journal: Journal,
-        emit: Callable[[Item], None],
-        enter: Callable[..., None],
-        before_writing: Callable[[Iterable[str]], None],
-        *,
-        stop_if_asked: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._order = order
-        self._armed_serials = armed_serials
-        self._state = state
-        self._journal = journal
-        self._emit = emit
-        self._enter = enter
-        self._before_writing = before_writing
-        self._stop_if_asked = stop_if_asked
+    def __init__(self, state: TrialState) -> None:
+        self._trial = state
+        self._order = state.order
+        self._armed_serials = state.armed_serials
+        self._state = state.host.state
+        self._journal = state.host.journal
 
     def clear(self) -> None:
         """Take every layout down, even a requested one, so that its drives can be purged."""
         self._clear((), ())
 
-    def build(self, allowed: Policy) -> dict[str, Built]:
+    def build(self) -> dict[str, Built]:
         """Provide the requested layouts, and take every other one down. Returns them by the id of their pool.
 
-        Raises GuardRefused, LayoutFailed, and any exception of `enter`.
+        Raises GuardRefused, LayoutFailed and TrialStopped.
         """
         self._refuse_array_actions()
-        drives = self._drives(allowed)
+        drives = self._drives()
         existing = {request.pool: self._existing(request, drives[request.pool]) for request in self._order.layouts}
         began = time.monotonic()
         kept = [found.record.key for found in existing.values() if found]
         self._clear(kept, [entry for entries in drives.values() for entry in entries])
         built = {}
         for request in self._order.layouts:
-            built[request.pool] = self._provide(request, drives[request.pool], allowed, existing[request.pool], began)
+            built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
             began = time.monotonic()
         return built
 
-    def _drives(self, allowed: Policy) -> dict[str, tuple[PolicyEntry, ...]]:
+    def _drives(self) -> dict[str, tuple[PolicyEntry, ...]]:
         """The drives of each requested layout, by the id of its pool."""
         requests = self._order.layouts
         pools = dict.fromkeys(stream.target for stream in self._order.streams) if requests else {}
@@ -91,7 +72,7 @@ class LayoutStage:
         ):
             raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
         found = {
-            pool.id: guard.pool_drives(pool, request.drives, allowed)
+            pool.id: guard.pool_drives(pool, request.drives, self._trial.allowed)
             for pool, request in zip(pools, requests, strict=True)
         }
         used = [entry.identity for entries in found.values() for entry in entries]
@@ -103,11 +84,11 @@ class LayoutStage:
         return building.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
 
     def _provide(
-        self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy, found: Built | None, began: float
+        self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
     ) -> Built:
         """`began`: when the removal of other layouts or this build began, on the monotonic clock."""
-        built = found or self._build_new(request, drives, allowed)
-        members = guard.recheck_drives(drives, allowed, self._armed_serials)
+        built = found or self._build_new(request, drives)
+        members = guard.recheck_drives(drives, self._trial.allowed, self._armed_serials)
         self._record(request, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
@@ -139,28 +120,28 @@ class LayoutStage:
 
     def _emit_all(self, items: Iterable[SettingRestored]) -> None:
         for item in items:
-            self._emit(item)
+            self._trial.emit(item)
 
-    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry], allowed: Policy) -> Built:
-        self._before_writing(guard.recheck_drives(drives, allowed, self._armed_serials))
+    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built:
+        self._trial.wear.begin(guard.recheck_drives(drives, self._trial.allowed, self._armed_serials))
         return building.build(
             request.layout,
             drives,
             self._armed_serials,
-            allowed=allowed,
+            allowed=self._trial.allowed,
             key=secrets.token_hex(KEY_BYTES),
             run=self._order.run,
             state=self._state,
             journal=self._journal,
-            go_on=lambda: self._enter(PhaseName.LAYOUT, layout=write(request.layout)),
-            stop_if_asked=self._stop_if_asked,
+            go_on=lambda: self._trial.enter(PhaseName.LAYOUT, layout=write(request.layout)),
+            stop_if_asked=self._trial.stop_if_asked,
         )
 
     def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
         asked, found = write(request.layout), building.read_back(request.layout, built)
         device = ", ".join(built.members)[:MAX_LABEL]
-        self._emit(
+        self._trial.emit(
             SettingRecord(
                 at=time.time(),
                 name=building.NAME,

@@ -223,7 +223,7 @@ def test_a_file_whose_extents_cannot_be_read_fails_the_trial(shell: Shell, monke
     def broken(_fd: int, _length: int) -> int:
         raise OSError(errno.EIO, "")
 
-    monkeypatch.setattr("worker.orders.prefill.unwritten_bytes", broken)
+    monkeypatch.setattr("worker.orders.preparation.unwritten_bytes", broken)
     assert shell("run", shell.trial_file(**read_of("scratch"))) == 1
     assert "cannot be read: Input/output error (errno 5)." in shell.out
 

@@ -15,7 +15,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.policy import Policy
 from worker.process.run import Control
 from worker.settings import session
@@ -47,7 +47,7 @@ class Drive:
             arming=Arming(serials=(target.stable_id,), by="tester", until=now + 60),
         )  # fmt: skip
         context = OrderContext(host=self._host, emit=self.items.append, control=Control(order.attempt))
-        return Trial(order, context).run()
+        return carry_out(order, context)
 
     def runs(self) -> bool:
         return any(isinstance(item, Phase) and item.name == "run" for item in self.items)

@@ -26,7 +26,7 @@ from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 from worker.recipes.layouts.text import parse
 
@@ -234,7 +234,7 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
         files = CompleteFiles(bench.state / "files.db")
         host = HostContext(bench.state, bench.folder / "policy.toml", bench.journal, files)
         context = OrderContext(host=host, emit=items.append, control=Control(order.attempt))
-        end = Trial(order, context).run()
+        end = carry_out(order, context)
         files.close()
         return end.outcome, end.message, items
 

@@ -14,7 +14,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 
 KMSG = Path("/dev/kmsg")
@@ -42,7 +42,7 @@ def test_a_trial_on_a_loop_device_is_not_blamed_for_another_one(tmp_path: Path) 
 
         files = CompleteFiles(tmp_path / "files.db")
         host = HostContext(tmp_path, policy.path, Journal(tmp_path / "journal.db"), files)
-        end = Trial(order, OrderContext(host=host, emit=emit, control=Control("a"))).run()
+        end = carry_out(order, OrderContext(host=host, emit=emit, control=Control("a")))
     assert end.outcome is Outcome.DONE, end.message
     lines = [line for item in items if isinstance(item, KernelLog) for line in item.lines if mark in line.text]
     named = {line.text.split()[3].rstrip(","): line.elsewhere for line in lines}

@@ -37,7 +37,7 @@ from worker.layouts.tests.rack import Rack, racked
 from worker.link.registration import offered
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 from worker.recipes.layouts.text import parse
 
@@ -80,7 +80,7 @@ def run(rack: Rack, asked: TrialOrder) -> tuple[Finished, list[Item]]:
     items: list[Item] = []
     files = CompleteFiles(rack.state / "files.db")
     host = HostContext(rack.state, rack.folder / "policy.toml", rack.journal, files)
-    end = Trial(asked, OrderContext(host=host, emit=items.append, control=Control(asked.attempt))).run()
+    end = carry_out(asked, OrderContext(host=host, emit=items.append, control=Control(asked.attempt)))
     files.close()
     return end, items
 

@@ -24,7 +24,7 @@ from worker.layouts.tests.rack import racked
 from worker.link.enrolment import Paths
 from worker.link.targets import layouts_here, report_targets, report_targets_here
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 from worker.process.scope import Scope, kill_leftovers, stuck_scopes
 from worker.settings import session
@@ -48,7 +48,7 @@ class Host:
             streams=(Stream(number=0, target=target, workload=work),),
             arming=Arming(serials=(target.stable_id,), by="tester", until=now + 60),
         )  # fmt: skip
-        return Trial(order, OrderContext(host=self._context, emit=self.items.append, control=Control("a"))).run()
+        return carry_out(order, OrderContext(host=self._context, emit=self.items.append, control=Control("a")))
 
     def problem(self) -> str:
         return report_targets(self.policy, quarantined=guard.quarantined(self.state))[0].problem

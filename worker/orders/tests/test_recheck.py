@@ -15,7 +15,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 
 pytestmark = rig.needs_root
@@ -54,7 +54,7 @@ class Host:
                 if isinstance(item, Phase) and item.name is at and is_first:
                     users.enter_context(use(self.device))
 
-            return Trial(order, OrderContext(host=self._context, emit=emit, control=Control("a"))).run()
+            return carry_out(order, OrderContext(host=self._context, emit=emit, control=Control("a")))
 
 
 def loop_device(device: str) -> AbstractContextManager[object]:

@@ -16,7 +16,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 
 pytestmark = rig.needs_root
@@ -47,7 +47,7 @@ class Host:
                 self.node.unlink()
                 os.mknod(self.node, 0o600 | stat.S_IFBLK, self._other)
 
-        return Trial(order, OrderContext(host=self._context, emit=emit, control=Control("a"))).run()
+        return carry_out(order, OrderContext(host=self._context, emit=emit, control=Control("a")))
 
 
 @pytest.fixture

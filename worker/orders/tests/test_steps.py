@@ -18,7 +18,7 @@ from worker.journal import Journal
 from worker.kernel.counters import read_counters
 from worker.kernel.signatures import identity
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.policy import Policy
 from worker.process.run import Control
 
@@ -46,7 +46,7 @@ class Host:
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r", trial="t",
             streams=(Stream(number=0, target=target, workload=work),), steps=steps, arming=arming,
         )  # fmt: skip
-        return Trial(order, OrderContext(host=self._context, emit=self._emit, control=self.control)).run()
+        return carry_out(order, OrderContext(host=self._context, emit=self._emit, control=self.control))
 
     def _emit(self, item: Item) -> None:
         self.items.append(item)

@@ -14,7 +14,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.policy import Policy
 from worker.process.run import Control
 
@@ -34,7 +34,7 @@ def finished(folder: Path, policy: Policy, items: list[Item], *streams: Stream) 
     )
     files = CompleteFiles(folder / "files.db")
     host = HostContext(folder, policy.path, Journal(folder / "journal.db"), files)
-    return Trial(order, OrderContext(host=host, emit=items.append, control=Control("a"))).run()
+    return carry_out(order, OrderContext(host=host, emit=items.append, control=Control("a")))
 
 
 def test_a_stream_beside_an_allowed_one_cannot_name_its_file_as_a_directory(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.trial import Trial
+from worker.orders.trial import carry_out
 from worker.process.run import Control
 from worker.settings import REGISTRY
 from worker.settings.base import subject_of
@@ -51,7 +51,7 @@ class Lab:
         journal = Journal(self.state / "journal.db")
         host = HostContext(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
         context = OrderContext(host=host, emit=emit or self.items.append, control=Control("a1"))
-        return Trial(self.order(runtime_s), context).run()
+        return carry_out(self.order(runtime_s), context)
 
 
 @pytest.fixture
