@@ -13,7 +13,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts, Workloads, room_of
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.points import Point, layout_of, workloads_of
-from worker.contract.engine import MIB
+from worker.contract.base import MIB
 from worker.contract.workload import AnyWorkload, TargetKind
 
 # Sizes relative to the target's capacity or the host's memory, resolved when a run starts. Pure.

@@ -34,7 +34,7 @@ from webapp.tests.factories.hosts import CAPABILITIES, a_host, storage1_scratch
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import run_to_the_end
 from worker import recipes
-from worker.contract.engine import Workload
+from worker.contract.base import Workload
 from worker.contract.workload import CopyWorkload, FioWorkload
 from worker.recipes.base import Recipe
 

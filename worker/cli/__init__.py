@@ -8,11 +8,15 @@ import sqlite3
 import sys
 from collections.abc import Sequence
 
-from worker import __version__, log
-from worker.cli import commands, doctor, enrol, layout, restore, run_file, sandbox, uninstall
-from worker.journal import JournalError
+import msgspec
+
+from worker import __version__, inventory, log
+from worker.cli import doctor, enrol, formatting, layout, restore, run_file, sandbox, uninstall
+from worker.contract.inventory import BlockDevice, Controller, Inventory, PolicyTarget
+from worker.journal import JournalError, LayoutRecord
 from worker.kernel.files import is_full_disk
-from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
+from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, Paths, find_paths
+from worker.link.targets import layouts_here, read_policy, report_targets_here
 
 DESCRIPTION = "Runs storage benchmarks on this host, for a Sweetspot server or from a file."
 
@@ -43,6 +47,84 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--policy", metavar="FILE", help=f"policy file (or {POLICY_VARIABLE})")
     parser.add_argument("--log-level", default="INFO", metavar="LEVEL", help="DEBUG, INFO, WARNING or ERROR")
     commands_of = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (doctor, enrol, run_file, commands, restore, layout, sandbox, uninstall):
-        module.add_to(commands_of)
+    for add_to in (
+        doctor.add_to,
+        enrol.add_to,
+        run_file.add_to,
+        _add_short,
+        restore.add_to,
+        layout.add_to,
+        sandbox.add_to,
+        uninstall.add_to,
+    ):
+        add_to(commands_of)
     return parser
+
+
+# The short commands: `start` and `inventory`.
+
+
+def _add_short(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    start = commands.add_parser("start", help="take orders until stopped (the service)")
+    start.set_defaults(command=run_start)
+    inventory_parser = commands.add_parser("inventory", help="show this host's hardware, drives and targets")
+    inventory_parser.add_argument("--json", action="store_true")
+    inventory_parser.set_defaults(command=run_inventory)
+
+
+def run_start(_options: argparse.Namespace, paths: Paths) -> int:
+    from worker.service import serve  # Celery is not needed by any other command
+
+    return serve(paths)
+
+
+def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
+    found = inventory.take()
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+        return 0
+    print("\n".join(_host_lines(found)))
+    head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
+    print("\n" + formatting.table(head, map(_device_row, found.block_devices)))
+    if found.controllers:
+        columns = ("controller", "model", "firmware", "drives", "tool")
+        print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
+    allowed, _ = read_policy(paths.policy)
+    targets, built = (report_targets_here(allowed, paths), layouts_here(paths)) if allowed else ((), {})
+    rows = [(t.id, t.kind.value, t.path, _state(t, built.get(t.stable_id))) for t in targets]
+    print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
+    return 0
+
+
+def _state(target: PolicyTarget, layout: LayoutRecord | None) -> str:
+    if not target.present:
+        return target.problem
+    return "ready" if layout is None else f"in use by layout {layout.key} of this worker ({layout.line})"
+
+
+def _host_lines(found: Inventory) -> list[str]:
+    cpu = found.cpu
+    return [
+        f"{found.hostname}: {found.distribution}" + (f" on {found.hypervisor}" if found.hypervisor else ""),
+        f"CPU      {cpu.model}, {cpu.sockets} socket(s), {cpu.cores} core(s), {cpu.threads} thread(s) {cpu.governor}",
+        f"Memory   {formatting.size(found.memory_bytes)}",
+        f"Kernel   {found.kernel.release}",
+    ]
+
+
+def _controller_row(controller: Controller) -> tuple[str, ...]:
+    shown = [f"{d.device or d.number} {d.level} {d.write_cache_now}".strip() for d in controller.virtual_drives]
+    shown.append(f"{len(controller.physical_drives)} drive(s)")
+    told = controller.problem or controller.tool
+    return controller.address, controller.model, controller.firmware, ", ".join(shown), told
+
+
+def _device_row(device: BlockDevice) -> tuple[str, ...]:
+    holders = ", ".join(f"{h.kind} {h.detail}" for h in device.holders)
+    name = device.path + (f" on {', '.join(device.parents)}" if device.parents else "")
+    size = formatting.size(device.size_bytes)
+    return (name, device.kind, size, device.model, device.serial, device.firmware, device.scheduler, holders or "–")
+
+
+def _no_targets(paths: Paths) -> str:
+    return f"No targets: {paths.policy} allows nothing yet."

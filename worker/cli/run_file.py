@@ -41,7 +41,7 @@ from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.link.targets import report_targets_here
 from worker.orders.context import HostContext, OrderContext, error_text, finished
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.recipes.base import Recipe
 from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
 from worker.settings import SETTING_NAMES, session

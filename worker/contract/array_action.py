@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from worker.contract.engine import Workload
+from worker.contract.base import Workload
 
 
 class ArrayAction(StrEnum):

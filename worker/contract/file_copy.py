@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.engine import MIB, Workload
+from worker.contract.base import MIB, Workload
 
 
 class CopyMethod(StrEnum):

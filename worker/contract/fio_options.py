@@ -9,8 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Message
-from worker.contract.engine import FileBytes
+from worker.contract.base import FileBytes, Message
 
 DISTRIBUTION = r"random|zipf:[0-9]{1,3}(\.[0-9]{1,6})?|pareto:0?\.[0-9]{1,6}|normal:[0-9]{1,2}(\.[0-9]{1,6})?"
 ZONES = r"zoned:[0-9]{1,3}/[0-9]{1,3}(:[0-9]{1,3}/[0-9]{1,3}){0,63}"  # share of the I/Os / share of the size, in %

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from worker.contract.engine import Workload
+from worker.contract.base import Workload
 
 
 class IdleWorkload(Workload, tag="idle", frozen=True, kw_only=True):

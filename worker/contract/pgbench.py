@@ -5,7 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.engine import KIB, MIB, Workload
+from worker.contract.base import KIB, MIB, Workload
 
 SCALE_BYTES = 16 * MIB  # of a scale: 100,000 accounts and their index, about 15 MB
 CLUSTER_BYTES = 64 * MIB  # of an empty cluster, and growth of the table of history

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from worker.contract.array_action import ArrayActionWorkload
-from worker.contract.base import Id, Message, Name, Number, Path
-from worker.contract.engine import KIB, MIB, Buffers, Workload
+from worker.contract.base import KIB, MIB, Buffers, Id, Message, Name, Number, Path, Workload
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
 from worker.contract.idle import IdleWorkload

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
-from worker.controllers import words
+from worker.controllers import base
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.process.run import ToolError
 
@@ -49,7 +49,7 @@ class Areca(Adapter):
     def _drives(self) -> Iterator[PhysicalDrive]:
         for number in numbers(self._say("disk", "info")):
             told = fields(self._say("disk", "info", f"drv={number}"))
-            if words.known(told.get("model name", "")):
+            if base.known(told.get("model name", "")):
                 yield physical_drive(number, told)
 
     def _hardware(self) -> Fields:
@@ -73,7 +73,7 @@ def fields(text: str) -> Fields:
     """Values by lower-case name; the first of several equal names."""
     found: Fields = {}
     for line in text.splitlines():
-        name, value = words.pair(line)
+        name, value = base.pair(line)
         if value:
             found.setdefault(" ".join(name.lower().split()), value)
     return found
@@ -92,11 +92,11 @@ def controller(
         tool=Areca.name,
         number=FIRST,
         vendor="Areca",
-        model=words.known(system.get("controller name", "")),
-        serial=words.known(system.get("serial number", "")),
-        firmware=words.known(system.get("firmware version", "")),
-        bios=words.known(system.get("boot rom version", "")),
-        cache_bytes=words.size(system.get("system memory", ""), unit=words.KIB),
+        model=base.known(system.get("controller name", "")),
+        serial=base.known(system.get("serial number", "")),
+        firmware=base.known(system.get("firmware version", "")),
+        bios=base.known(system.get("boot rom version", "")),
+        cache_bytes=base.size(system.get("system memory", ""), unit=base.KIB),
         battery=_battery(hardware.get("battery status", "")),
         virtual_drives=volumes,
         physical_drives=drives,
@@ -119,11 +119,11 @@ def volume(number: str, told: Fields) -> VirtualDrive:
     return VirtualDrive(
         number=number,
         target=told.get("scsi ch/id/lun", ""),
-        name=words.known(told.get("volume set name", "")),
-        level=words.level(told.get("raid level", "")),
-        strip_bytes=words.size(f"{told.get('stripe size', '').removesuffix('Bytes')}B", unit=words.KIB),
-        size_bytes=words.size(told.get("volume capacity", ""), unit=1000),
-        state=words.known(told.get("volume state", "")),
+        name=base.known(told.get("volume set name", "")),
+        level=base.level(told.get("raid level", "")),
+        strip_bytes=base.size(f"{told.get('stripe size', '').removesuffix('Bytes')}B", unit=base.KIB),
+        size_bytes=base.size(told.get("volume capacity", ""), unit=1000),
+        state=base.known(told.get("volume state", "")),
         write_cache=write,
         write_cache_now=write,
     )
@@ -135,11 +135,11 @@ def physical_drive(number: str, told: Fields) -> PhysicalDrive:
     mode = told.get("current sata mode") or told.get("device type", "")
     return PhysicalDrive(
         slot=place[:MAX_LABEL],
-        model=words.known(told.get("model name", "")),
-        serial=words.known(told.get("serial number", "")),
-        firmware=words.known(told.get("firmware rev.", "")),
-        state=words.known(told.get("device state", "")),
-        size_bytes=words.size(told.get("disk capacity", ""), unit=1000),
+        model=base.known(told.get("model name", "")),
+        serial=base.known(told.get("serial number", "")),
+        firmware=base.known(told.get("firmware rev.", "")),
+        state=base.known(told.get("device state", "")),
+        size_bytes=base.size(told.get("disk capacity", ""), unit=1000),
         interface=next((word for word in ("SATA", "SAS") if word in mode), ""),
         link_bits_per_s=_sata_rate(mode),
     )

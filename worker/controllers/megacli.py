@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
-from worker.controllers import words
+from worker.controllers import base
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
 from worker.process.run import ToolOutput
@@ -109,7 +109,7 @@ def fields(lines: Iterable[str]) -> Fields:
     """Values by lower-case name; the first of several equal names."""
     found: Fields = {}
     for line in lines:
-        name, value = words.pair(line)
+        name, value = base.pair(line)
         found.setdefault(" ".join(name.lower().split()), value)
     return found
 
@@ -120,13 +120,13 @@ def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical
         address=_address(fields(place)),
         tool=MegaCli.name,
         number=number,
-        model=words.known(told.get("product name", "")),
-        serial=words.known(told.get("serial no", "")),
-        firmware=words.known(told.get("fw version", "")),
-        bios=words.known(told.get("bios version", "")),
+        model=base.known(told.get("product name", "")),
+        serial=base.known(told.get("serial no", "")),
+        firmware=base.known(told.get("fw version", "")),
+        bios=base.known(told.get("bios version", "")),
         subsystem=":".join(filter(None, (told.get("subvendorid", ""), told.get("subdeviceid", "")))).lower(),
-        cache_bytes=words.size(told.get("memory size", ""), unit=words.KIB) or None,
-        battery=_battery(fields(battery), words.known(told.get("bbu", ""))),
+        cache_bytes=base.size(told.get("memory size", ""), unit=base.KIB) or None,
+        battery=_battery(fields(battery), base.known(told.get("bbu", ""))),
         virtual_drives=tuple(virtual_drives(virtual)),
         physical_drives=tuple(_physical_drive(part) for part in _parts(physical, "Enclosure Device ID")),
     )
@@ -142,8 +142,8 @@ def _address(told: Fields) -> str:
 
 
 def _battery(told: Fields, present: str) -> Battery | None:
-    kind = words.known(told.get("batterytype", ""))
-    state = words.known(told.get("battery state", ""))
+    kind = base.known(told.get("batterytype", ""))
+    state = base.known(told.get("battery state", ""))
     if told.get("battery replacement required", "").lower() == "yes":
         state = ", ".join(filter(None, (state, "replacement required")))
     if told.get("learn cycle active", "").lower() == "yes":
@@ -173,12 +173,12 @@ def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
     return VirtualDrive(
         number=number,
         target=target,
-        name=words.known(told.get("name", "")),
+        name=base.known(told.get("name", "")),
         level=_level(told),
-        strip_bytes=words.size(told.get("strip size") or told.get("stripe size", ""), unit=words.KIB),
+        strip_bytes=base.size(told.get("strip size") or told.get("stripe size", ""), unit=base.KIB),
         spans=int(depth) if (depth := told.get("span depth", "")).isdecimal() else None,
-        size_bytes=words.size(told.get("size", ""), unit=words.KIB),
-        state=words.known(told.get("state", "")),
+        size_bytes=base.size(told.get("size", ""), unit=base.KIB),
+        state=base.known(told.get("state", "")),
         write_cache="always write back" if wanted == "write back" and always else wanted,
         write_cache_now="always write back" if working == "write back" and always else working,
         bad_battery=bad_battery,
@@ -205,19 +205,19 @@ def _level(told: Fields) -> str:
     """`Primary-5, Secondary-3`, or Secondary-0 with several spans: a stripe over RAID 5."""
     found = _LEVEL.search(told.get("raid level", ""))
     if not found:
-        return words.known(told.get("raid level", ""))
+        return base.known(told.get("raid level", ""))
     spans = told.get("span depth", "1")
     striped = found[2] != "0" or (spans.isdecimal() and int(spans) > 1)
     return f"RAID{found[1]}{'0' if striped else ''}"
 
 
 def _slot(told: Fields) -> str:
-    return f"{words.known(told.get('enclosure device id', ''))}:{told.get('slot number', '')}"
+    return f"{base.known(told.get('enclosure device id', ''))}:{told.get('slot number', '')}"
 
 
 def _physical_drive(lines: Lines) -> PhysicalDrive:
     told = fields(lines)
-    interface = words.known(told.get("pd type", ""))
+    interface = base.known(told.get("pd type", ""))
     inquiry = next((line.partition(":")[2][1:] for line in lines if line.startswith("Inquiry Data")), "")
     model, serial, firmware = _inquiry(inquiry, interface)
     block = told.get("sector size", "512")
@@ -225,18 +225,18 @@ def _physical_drive(lines: Lines) -> PhysicalDrive:
         slot=_slot(told),
         model=model,
         serial=serial,
-        firmware=words.known(told.get("device firmware level", "")) or firmware,
+        firmware=base.known(told.get("device firmware level", "")) or firmware,
         state=_drive_state(told),
-        size_bytes=words.sectors(told.get("raw size", ""), int(block) if block.isdecimal() and int(block) else 512),
+        size_bytes=base.sectors(told.get("raw size", ""), int(block) if block.isdecimal() and int(block) else 512),
         medium=_MEDIA.get(told.get("media type", "").lower(), ""),
         interface=interface,
-        link_bits_per_s=words.rate(told.get("link speed") or told.get("device speed", "")),
+        link_bits_per_s=base.rate(told.get("link speed") or told.get("device speed", "")),
     )
 
 
 def _drive_state(told: Fields) -> str:
-    state = words.known(told.get("firmware state", ""))
-    foreign = words.known(told.get("foreign state", "")).lower() not in ("", "none")
+    state = base.known(told.get("firmware state", ""))
+    foreign = base.known(told.get("foreign state", "")).lower() not in ("", "none")
     return f"{state}, foreign" if foreign else state
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
-from worker.controllers import words
+from worker.controllers import base
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 
 Lines = list[str]
@@ -66,16 +66,16 @@ def _controller(model: str, slot: str, lines: Lines) -> Controller:
     """The controller's own lines, up to the first array, drive or enclosure."""
     told = _own(lines)
     return Controller(
-        address=words.known(told.get("pci address (domain:bus:device.function)", "")).lower(),
+        address=base.known(told.get("pci address (domain:bus:device.function)", "")).lower(),
         tool=Ssacli.name,
         number=slot,
         vendor=model.partition(" ")[0] if model.split()[0] in ("HP", "HPE", "MSCC") else "",
-        model=words.known(model),
-        serial=words.known(told.get("serial number", "")),
-        firmware=words.known(told.get("firmware version", "")),
-        driver=words.known(told.get("driver name", "")),
-        driver_version=words.known(told.get("driver version", "")),
-        state=words.known(told.get("controller status", "")),
+        model=base.known(model),
+        serial=base.known(told.get("serial number", "")),
+        firmware=base.known(told.get("firmware version", "")),
+        driver=base.known(told.get("driver name", "")),
+        driver_version=base.known(told.get("driver version", "")),
+        state=base.known(told.get("controller status", "")),
         cache_bytes=_cache(told.get("total cache size", "")),
         battery=_battery(told),
         virtual_drives=tuple(_logical_drives(lines, told)),
@@ -102,15 +102,15 @@ def _is_head(line: str) -> bool:
 
 def _cache(told: str) -> int | None:
     """`512 MB`, `1.0 GB`, `2.0`."""
-    found = words.size(told if "B" in told else f"{told} GB", unit=words.KIB) if told else None
+    found = base.size(told if "B" in told else f"{told} GB", unit=base.KIB) if told else None
     return found or None
 
 
 def _battery(told: Fields) -> Battery | None:
-    count, source = told.get("battery/capacitor count", ""), words.known(told.get("cache backup power source", ""))
+    count, source = told.get("battery/capacitor count", ""), base.known(told.get("cache backup power source", ""))
     if count == "0":
         return Battery(kind=source or "battery", state="absent")
-    state = words.known(told.get("battery/capacitor status", ""))
+    state = base.known(told.get("battery/capacitor status", ""))
     return Battery(kind=source or "battery", state=state) if source or state else None
 
 
@@ -139,12 +139,12 @@ def _logical_drive(number: str, lines: Lines, controller: Fields, members: tuple
     return VirtualDrive(
         number=number,
         target=number,
-        wwn=words.wwn(told.get("unique identifier", "")),
-        name=words.known(told.get("logical drive label", "")),
-        level=words.level(told.get("fault tolerance", "")),
-        strip_bytes=words.size(told.get("strip size") or told.get("stripe size", ""), unit=words.KIB),
-        size_bytes=words.size(told.get("size", ""), unit=words.KIB),
-        state=words.known(told.get("status", "")),
+        wwn=base.wwn(told.get("unique identifier", "")),
+        name=base.known(told.get("logical drive label", "")),
+        level=base.level(told.get("fault tolerance", "")),
+        strip_bytes=base.size(told.get("strip size") or told.get("stripe size", ""), unit=base.KIB),
+        size_bytes=base.size(told.get("size", ""), unit=base.KIB),
+        state=base.known(told.get("status", "")),
         write_cache=wanted,
         write_cache_now=_now(wanted, controller),
         disk_cache=controller.get("drive write cache", "").lower() if _names_a_disk_cache(controller) else "",
@@ -176,14 +176,14 @@ def _physical_drive(slot: str, told: Fields) -> PhysicalDrive:
     interface = told.get("interface type", "")
     return PhysicalDrive(
         slot=slot,
-        model=" ".join(words.known(told.get("model", "")).split()),
-        serial=words.known(told.get("serial number", "")),
-        firmware=words.known(told.get("firmware revision", "")),
-        state=words.known(told.get("status", "")),
-        size_bytes=words.size(told.get("size", ""), unit=1000),
+        model=" ".join(base.known(told.get("model", "")).split()),
+        serial=base.known(told.get("serial number", "")),
+        firmware=base.known(told.get("firmware revision", "")),
+        state=base.known(told.get("status", "")),
+        size_bytes=base.size(told.get("size", ""), unit=1000),
         medium="SSD" if "solid state" in interface.lower() else "HDD" if interface else "",
         interface=next((word for word in ("SAS", "SATA", "NVMe") if word.lower() in interface.lower()), ""),
-        link_bits_per_s=words.rate(told.get("phy transfer rate", "")),
+        link_bits_per_s=base.rate(told.get("phy transfer rate", "")),
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
-from worker.controllers import words
+from worker.controllers import base
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 
 Fields = dict[str, Any]
@@ -109,7 +109,7 @@ def _plain(status: object, data: object) -> bool:
 def _reason(status: Fields) -> str:
     """The tool's message: of each drive if there are any, else of the command."""
     failed = [row for row in status.get("Detailed Status") or [] if row.get("Status") != "Success"]
-    said = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := words.known(row.get("ErrMsg", "")))]
+    said = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := base.known(row.get("ErrMsg", "")))]
     return "; ".join(said) or str(status.get("Description", ""))
 
 
@@ -127,18 +127,18 @@ def controller(
     """`told` is the data of `/cN show all`; parts are missing for host bus adapters."""
     basics, version, hardware, bus = (_part(told, key) for key in ("Basics", "Version", "HwCfg", "Bus"))
     return Controller(
-        address=_address(words.known(basics.get("PCI Address") or told.get("PCI Address", ""))),
+        address=_address(base.known(basics.get("PCI Address") or told.get("PCI Address", ""))),
         tool=" ".join((tool, str(told.get("CLI Version", "")).partition(" ")[0])).strip(),
         number=number,
-        model=words.known(basics.get("Model") or told.get("Product Name", "")),
-        serial=words.known(basics.get("Serial Number") or told.get("Serial Number", "")),
-        firmware=words.known(version.get("Firmware Version") or told.get("FW Version", "")),
-        bios=words.known(version.get("Bios Version") or told.get("BIOS Version", "")),
-        driver=words.known(version.get("Driver Name") or told.get("Driver Name", "")),
-        driver_version=words.known(version.get("Driver Version") or told.get("Driver Version", "")),
+        model=base.known(basics.get("Model") or told.get("Product Name", "")),
+        serial=base.known(basics.get("Serial Number") or told.get("Serial Number", "")),
+        firmware=base.known(version.get("Firmware Version") or told.get("FW Version", "")),
+        bios=base.known(version.get("Bios Version") or told.get("BIOS Version", "")),
+        driver=base.known(version.get("Driver Name") or told.get("Driver Name", "")),
+        driver_version=base.known(version.get("Driver Version") or told.get("Driver Version", "")),
         subsystem=_subsystem(bus),
-        state=words.known(_part(told, "Status").get("Controller Status", "")),
-        cache_bytes=words.size(str(hardware.get("On Board Memory Size", "")), unit=words.KIB) or None,
+        state=base.known(_part(told, "Status").get("Controller Status", "")),
+        cache_bytes=base.size(str(hardware.get("On Board Memory Size", "")), unit=base.KIB) or None,
         battery=_battery(told, hardware),
         virtual_drives=virtual,
         physical_drives=physical,
@@ -170,10 +170,10 @@ def _battery(told: Fields, hardware: Fields) -> Battery | None:
     for key, kind in (("Cachevault_Info", "CacheVault"), ("BBU_Info", "BBU")):
         rows = told.get(key)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
-            model = words.known(rows[0].get("Model", ""))
+            model = base.known(rows[0].get("Model", ""))
             name = kind if model in ("", kind) else f"{kind} {model}"
-            return Battery(kind=name, state=words.known(rows[0].get("State", "")))
-    state = words.known(hardware.get("BBU", ""))
+            return Battery(kind=name, state=base.known(rows[0].get("State", "")))
+    state = base.known(hardware.get("BBU", ""))
     return Battery(kind="BBU", state=state) if state else None
 
 
@@ -196,13 +196,13 @@ def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fi
     return VirtualDrive(
         number=number,
         target=number,
-        wwn=words.wwn(str(properties.get("SCSI NAA Id", ""))),
-        name=words.known(row.get("Name", "")),
-        level=words.level(str(row.get("TYPE", ""))),
-        strip_bytes=words.size(str(properties.get("Strip Size", "")), unit=words.KIB),
+        wwn=base.wwn(str(properties.get("SCSI NAA Id", ""))),
+        name=base.known(row.get("Name", "")),
+        level=base.level(str(row.get("TYPE", ""))),
+        strip_bytes=base.size(str(properties.get("Strip Size", "")), unit=base.KIB),
         spans=depth if isinstance(depth := properties.get("Span Depth"), int) and depth >= 0 else None,
-        size_bytes=words.size(str(row.get("Size", "")), unit=words.KIB),
-        state=words.known(row.get("State", "")),
+        size_bytes=base.size(str(row.get("Size", "")), unit=base.KIB),
+        state=base.known(row.get("State", "")),
         write_cache=_set_write_cache(str(properties.get("Write Cache(initial setting)", "")), now),
         write_cache_now=now,
         read_ahead=_READ.get(read, ""),
@@ -236,24 +236,24 @@ def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
 
 
 def _physical_drive(row: Fields, attributes: Fields) -> PhysicalDrive:
-    block = words.size(str(attributes.get("Logical Sector Size") or row.get("SeSz", "512B")), unit=words.KIB) or 512
+    block = base.size(str(attributes.get("Logical Sector Size") or row.get("SeSz", "512B")), unit=base.KIB) or 512
     return PhysicalDrive(
         slot=_slot(row),
-        model=words.known(attributes.get("Model Number") or row.get("Model", "")),
-        serial=words.known(attributes.get("SN", "")),
-        firmware=words.known(attributes.get("Firmware Revision", "")),
+        model=base.known(attributes.get("Model Number") or row.get("Model", "")),
+        serial=base.known(attributes.get("SN", "")),
+        firmware=base.known(attributes.get("Firmware Revision", "")),
         state=_state(row),
-        size_bytes=words.sectors(str(attributes.get("Raw size", "")), block)
-        or words.size(str(row.get("Size", "")), unit=words.KIB),
-        medium=words.known(row.get("Med", "")),
-        interface=words.known(row.get("Intf", "")),
-        link_bits_per_s=words.rate(str(attributes.get("Link Speed", ""))),
+        size_bytes=base.sectors(str(attributes.get("Raw size", "")), block)
+        or base.size(str(row.get("Size", "")), unit=base.KIB),
+        medium=base.known(row.get("Med", "")),
+        interface=base.known(row.get("Intf", "")),
+        link_bits_per_s=base.rate(str(attributes.get("Link Speed", ""))),
     )
 
 
 def _state(row: Fields) -> str:
     """The column `DG` is F for a drive with a foreign configuration, even if its state is good."""
-    state = words.known(row.get("State", ""))
+    state = base.known(row.get("State", ""))
     return f"{state}, foreign" if str(row.get("DG", "")).strip() == "F" else state
 
 

@@ -32,7 +32,7 @@ from worker.kernel.sysfs import SYS
 from worker.kernel.targets import OpenTarget
 from worker.kernel.usage import current_boot_id
 from worker.policy import Policy, PolicyEntry
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.settings.devices import IOSTATS
 
 log = logging.getLogger(__name__)

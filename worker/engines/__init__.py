@@ -17,7 +17,7 @@ from worker.contract.workload import (
 )
 from worker.engines import array_action, file_copy, fio, idle, pgbench
 from worker.engines.base import Check
-from worker.engines.fio.stream import prefill as prefill
+from worker.engines.fio import prefill as prefill
 from worker.engines.running import Running
 from worker.process.scope import isolation
 

@@ -20,7 +20,7 @@ from worker.inventory.devices import btrfs_profiles, geometry
 from worker.journal import BY_HAND, Journal, LayoutDrive, LayoutRecord
 from worker.kernel import sysfs, usage
 from worker.layouts import steps, virtual_drives
-from worker.layouts.steps import UDEV_LIMIT_S, LayoutFailed
+from worker.layouts.steps import UDEV_LIMIT_S, Built, LayoutFailed
 from worker.layouts.taking_down import drives_now, take_down
 from worker.policy import Policy, PolicyEntry
 from worker.process.run import ToolError, ask
@@ -39,15 +39,6 @@ from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
 from worker.recipes.layouts.text import write
 
 log = logging.getLogger(__name__)
-
-
-class Built(msgspec.Struct, frozen=True):
-    """A built layout. Trials use the directory `mount_point`, or `device` if the layout is raw."""
-
-    record: LayoutRecord
-    device: str  # device node without links; for btrfs on several drives the first one
-    mount_point: str  # "" for a raw layout
-    members: tuple[str, ...]  # kernel names of the drives, or of a controller's virtual drives
 
 
 def build(

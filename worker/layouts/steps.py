@@ -12,6 +12,7 @@ import msgspec
 from worker.contract.base import Failed
 from worker.guard.lease import open_when_free
 from worker.guard.refusal import GuardRefused
+from worker.journal import LayoutRecord
 from worker.process.run import ToolError, ToolMissing, ask, find
 from worker.recipes.layouts.commands import Names, Step, list_signatures
 
@@ -22,6 +23,15 @@ _END = 500  # characters kept of the start and of the end of a program's output
 
 class LayoutFailed(Failed):
     """A layout could not be built or taken down. The message has the command and its output."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A built layout. Trials use the directory `mount_point`, or `device` if the layout is raw."""
+
+    record: LayoutRecord
+    device: str  # device node without links; for btrfs on several drives the first one
+    mount_point: str  # "" for a raw layout
+    members: tuple[str, ...]  # kernel names of the drives, or of a controller's virtual drives
 
 
 def run(

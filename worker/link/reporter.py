@@ -23,7 +23,7 @@ from worker.link.client import Client, Refused, Unreachable
 from worker.link.session import NO_SESSION, Session, encode_item, encode_report
 from worker.link.spool import Spool, Spooled, SpoolFull
 from worker.log import Shipping
-from worker.process.run import Control
+from worker.process.control import Control
 
 log = logging.getLogger(__name__)
 

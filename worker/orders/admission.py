@@ -1,22 +1,172 @@
 """The first stages of a trial: permission, purging, layouts, open targets, settings."""
 
+import secrets
+import time
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
 
 from worker import guard, policy
-from worker.contract.items import PhaseName
-from worker.contract.orders import TrialOrder
-from worker.contract.workload import Stream, TargetRef
+from worker.contract.base import MAX_LABEL, MAX_TEXT
+from worker.contract.items import PhaseName, SettingRecord, SettingRestored
+from worker.contract.orders import LayoutRequest, TrialOrder
+from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.drives.purge import purge_target
 from worker.kernel.targets import OpenTarget
-from worker.layouts import taking_down
-from worker.orders.layout_stage import LayoutStage, on_layout
+from worker.layouts import building, taking_down
+from worker.layouts.steps import Built, LayoutFailed
 from worker.orders.preparation import Steps, admissible, watch_drives
 from worker.orders.trial_state import TrialState, stable_ids
+from worker.policy import PolicyEntry
+from worker.recipes.layouts.problems import array_problem
+from worker.recipes.layouts.text import write
 from worker.recipes.steps import render_prefill
 from worker.settings import SETTING_NAMES, session
 from worker.telemetry.kernel_log import names_in
+
+# The layout stage of a trial: keep the existing layout of each pool, or take other layouts down and build.
+#
+#     order's drives ─► guard ─► exists? ─── yes ─────────────────────────────► still armed? ─► read back ─► streams
+#                                   └── no ─► take others down ─► build ───────────┘
+#
+# Settings are restored before a layout is taken down, because the settings of an array disappear with it.
+
+KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
+
+
+class LayoutStage:
+    """The layouts of one trial. A stop of the trial also stops a command that runs."""
+
+    def __init__(self, state: TrialState) -> None:
+        self._trial = state
+        self._order = state.order
+        self._armed_serials = state.armed_serials
+        self._state = state.host.state
+        self._journal = state.host.journal
+
+    def clear(self) -> None:
+        """Take every layout down, even a requested one, so that its drives can be purged."""
+        self._clear((), ())
+
+    def build(self) -> dict[str, Built]:
+        """Provide the requested layouts, and take every other one down. Returns them by the id of their pool.
+
+        Raises GuardRefused, LayoutFailed and TrialStopped.
+        """
+        self._refuse_array_actions()
+        drives = self._drives()
+        existing = {request.pool: self._existing(request, drives[request.pool]) for request in self._order.layouts}
+        began = time.monotonic()
+        kept = [found.record.key for found in existing.values() if found]
+        self._clear(kept, [entry for entries in drives.values() for entry in entries])
+        built = {}
+        for request in self._order.layouts:
+            built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
+            began = time.monotonic()
+        return built
+
+    def _drives(self) -> dict[str, tuple[PolicyEntry, ...]]:
+        """The drives of each requested layout, by the id of its pool."""
+        requests = self._order.layouts
+        pools = dict.fromkeys(stream.target for stream in self._order.streams) if requests else {}
+        wanted = [request.pool for request in requests]
+        if (
+            [pool.id for pool in pools] != wanted
+            or len({*wanted}) < len(wanted)
+            or any(len(request.drives) != request.layout.drives for request in requests)
+        ):
+            raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
+        found = {
+            pool.id: guard.pool_drives(pool, request.drives, self._trial.allowed)
+            for pool, request in zip(pools, requests, strict=True)
+        }
+        used = [entry.identity for entries in found.values() for entry in entries]
+        if len({*used}) < len(used):
+            raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} use the same drive for their layouts.")
+        return found
+
+    def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
+        return building.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
+
+    def _provide(
+        self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
+    ) -> Built:
+        """`began`: when the removal of other layouts or this build began, on the monotonic clock."""
+        built = found or self._build_new(request, drives)
+        members = guard.recheck_drives(drives, self._trial.allowed, self._armed_serials)
+        self._record(request, built, took_s=None if found else time.monotonic() - began)
+        return msgspec.structs.replace(built, members=members or built.members)
+
+    def _refuse_array_actions(self) -> None:
+        requested = {request.pool: request.layout for request in self._order.layouts}
+        acting = [stream for stream in self._order.streams if stream.workload.needs_array]
+        if len({stream.target.id for stream in acting}) < len(acting):
+            raise LayoutFailed(
+                "layout_refused", "An array has one action at a time: two streams act on the same array."
+            )
+        for stream in acting:
+            layout = requested.get(stream.target.id)
+            if problem := array_problem(layout, replaces_member=stream.workload.replaces_member):
+                raise LayoutFailed("layout_refused", f"The streams and the layout do not match: {problem}.")
+
+    def _clear(self, kept: Collection[str], drives: Sequence[PolicyEntry]) -> None:
+        """Take all other layouts of every run down; fails if one remains on `drives`. `kept`: keys of layouts."""
+        records = [each for each in building.of_runs(self._journal) if each.key not in kept]
+        for run in dict.fromkeys(record.run for record in records):
+            self._emit_all(session.restore_run(run, self._journal))
+        self._emit_all(building.restore(records, state=self._state, journal=self._journal))
+        for record in self._journal.layouts():
+            if record.key not in kept and building.overlaps(record, drives):
+                raise LayoutFailed(
+                    "layout_held",
+                    f"`{record.line}` (run {record.run}) is still on these drives: "
+                    f"run “{building.removal_command(record)}” on the host to take it down or to see why it cannot be.",
+                )
+
+    def _emit_all(self, items: Iterable[SettingRestored]) -> None:
+        for item in items:
+            self._trial.emit(item)
+
+    def _build_new(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built:
+        self._trial.wear.begin(guard.recheck_drives(drives, self._trial.allowed, self._armed_serials))
+        return building.build(
+            request.layout,
+            drives,
+            self._armed_serials,
+            allowed=self._trial.allowed,
+            key=secrets.token_hex(KEY_BYTES),
+            run=self._order.run,
+            state=self._state,
+            journal=self._journal,
+            go_on=lambda: self._trial.enter(PhaseName.LAYOUT, layout=write(request.layout)),
+            stop_if_asked=self._trial.stop_if_asked,
+        )
+
+    def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:
+        """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
+        asked, found = write(request.layout), building.read_back(request.layout, built)
+        device = ", ".join(built.members)[:MAX_LABEL]
+        self._trial.emit(
+            SettingRecord(
+                at=time.time(),
+                name=building.NAME,
+                device=device,
+                before="",
+                asked=asked,
+                observed=found.words[:MAX_TEXT],
+                took_s=took_s,
+            )
+        )
+        if found.wrong:
+            raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")
+
+
+def on_layout(stream: Stream, built: Built) -> Stream:
+    """Move the stream to the built layout: a directory if there is a file system, else a block device."""
+    kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
+    target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)
+    return msgspec.structs.replace(stream, target=target)
 
 
 def allow(state: TrialState) -> None:

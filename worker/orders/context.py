@@ -13,7 +13,7 @@ from worker.drives.records import Drives
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
 from worker.kernel.files import STATE_DISK_FULL
-from worker.process.run import Control
+from worker.process.control import Control
 
 Emit = Callable[[Item], None]
 

@@ -15,27 +15,94 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from worker import __version__
-from worker.contract.base import ContractError, is_id
-from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
-from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder
+from worker import __version__, guard, policy
+from worker.contract.base import ContractError, Failed, is_id
+from worker.contract.items import Accepted, Finished, Item, Outcome, Phase, PhaseName, SettingRestored
+from worker.contract.orders import AnyOrder, CloseRunOrder, InventoryOrder, PurgeOrder, SettingOrder, TrialOrder
 from worker.contract.reports import StartReply
 from worker.contract.signing import unseal
+from worker.drives.purge import purge_target
+from worker.drives.wear import Wear
 from worker.journal import OpenAttempt
 from worker.link.client import Refused, Unreachable
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
 from worker.link.spool import SpoolFull
 from worker.log import about
-from worker.orders.context import HostContext, OrderContext, code_of, error_text, finished
-from worker.orders.handlers import HANDLERS
-from worker.orders.restore import restore
-from worker.process.run import Control
+from worker.orders import manual_setting, trial
+from worker.orders.context import Handler, HostContext, OrderContext, code_of, error_text, failed, finished
+from worker.orders.restore import not_restored, restore
+from worker.process.control import Control
 from worker.process.scope import kill_leftovers
+from worker.settings import SETTING_NAMES, session
 from worker.temporary import remove_recorded
+
+# The registry of order handlers, by kind of order.
+
+# Purge one drive by a separate order.
+
+
+def purge_drive(order: PurgeOrder, context: OrderContext) -> Finished:
+    host, control = context.host, context.control
+    try:
+        armed = guard.serials_in_time(order.arming, now=context.server_now(), destroys=True)
+        host.journal.require_reserve()
+        allowed = policy.load(host.policy, SETTING_NAMES)
+        context.emit(Phase(at=time.time(), name=PhaseName.GUARD))
+        purge_target(
+            order.target, order.method, allowed, armed,
+            drives=host.drives, journal=host.journal, state=host.state, emit=context.emit, stopped=control.stopped,
+        )  # fmt: skip
+    except Failed as error:
+        if reason := control.reason:
+            return finished(reason.outcome, reason.code, f"{reason.message} {error}")
+        return failed(error)
+    return finished(Outcome.DONE)
+
+
+# Take a new inventory and send it to the server.
+
+TRIES = 3
+
+
+def send_inventory(_order: InventoryOrder, context: OrderContext) -> Finished:
+    problem = ""
+    for pause_s in range(TRIES):
+        if context.control.stopped.wait(pause_s):
+            break
+        try:
+            context.register()
+            return finished(Outcome.DONE)
+        except (Unreachable, Refused) as error:
+            problem = str(error)
+    return finished(Outcome.FAILED, "hello_failed", f"The inventory could not be sent: {problem}")
+
+
+# Close a run: restore everything that it changed on this host.
+
+
+def close_run(order: CloseRunOrder, context: OrderContext) -> Finished:
+    restored = restore(context.host, order.run)
+    for item in restored:
+        context.emit(item)
+    session.restore_other_runs(order.run, context.host.journal)
+    Wear(context.host.state, order.run, context.emit).close()
+    if left := not_restored(restored):
+        return finished(Outcome.FAILED, "settings_not_restored", f"Not restored: {left}")
+    return finished(Outcome.DONE)
+
+
+HANDLERS: Mapping[type[AnyOrder], Handler] = {
+    TrialOrder: trial.carry_out,
+    CloseRunOrder: close_run,
+    PurgeOrder: purge_drive,
+    SettingOrder: manual_setting.carry_out,
+    InventoryOrder: send_inventory,
+}
+
 
 # Whether an order may start now, by the server's clock.
 

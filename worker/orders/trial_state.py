@@ -14,7 +14,7 @@ from worker.engines.running import Running
 from worker.engines.stopping import SharedStop
 from worker.kernel import sysfs
 from worker.kernel.targets import OpenTarget
-from worker.layouts.building import Built
+from worker.layouts.steps import Built
 from worker.orders.context import OrderContext
 from worker.policy import Policy
 from worker.process.run import Limits

@@ -20,7 +20,7 @@ from worker.contract.workload import (
 )
 from worker.recipes import array_action, file_copy, fio, idle, pgbench
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
-from worker.recipes.fio.job import path_problem as path_problem
+from worker.recipes.fio import path_problem as path_problem
 
 # The registry of engines.
 ENGINES: Mapping[type[Workload], EngineRecipe] = {

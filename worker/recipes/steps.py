@@ -20,7 +20,7 @@ from worker.contract.workload import (
     WriteStep,
 )
 from worker.recipes.base import Recipe, size_words, target_names
-from worker.recipes.fio.job import COMMAND, DATA_OPTIONS, content, file_names, filename, flag, job_text, size_text
+from worker.recipes.fio import COMMAND, DATA_OPTIONS, content, file_names, filename, flag, job_text, size_text
 
 # The job that prefills the files of a directory target. Prefill uses fio for every engine.
 

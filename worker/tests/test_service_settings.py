@@ -15,7 +15,7 @@ from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestore
 from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingRequest, TrialOrder
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.guard.tests import rig
-from worker.recipes.fio.job import workload_of
+from worker.recipes.fio import workload_of
 from worker.tests.service import Bench, until
 from worker.tests.service_orders import of
 

@@ -20,7 +20,7 @@ from webapp.plans.grids import grids_of, refuse_unsound
 from webapp.plans.jobfile.reader import Line, Section, read_job
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.points import Point, with_defaults
-from worker.recipes.fio.job import DATA_OPTIONS, blocks, content, further, sequence
+from worker.recipes.fio import DATA_OPTIONS, blocks, content, further, sequence
 
 MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}

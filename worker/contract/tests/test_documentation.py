@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from worker.contract import orders
-from worker.contract.base import Message, encode
-from worker.contract.engine import Workload
+from worker.contract.base import Message, Workload, encode
 from worker.contract.items import Item
 from worker.contract.orders import Order
 from worker.contract.reports import Batch, Report

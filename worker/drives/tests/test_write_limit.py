@@ -15,7 +15,7 @@ from worker.drives.wear import Wear, WriteLimit
 from worker.guard.refusal import GuardRefused
 from worker.kernel.targets import OpenTarget
 from worker.policy import Policy, PolicyEntry
-from worker.process.run import Control
+from worker.process.control import Control
 
 MIB = 2**20
 PLACES = {0: OpenTarget(path="/dev/nvme0n1", device="nvme0n1")}

@@ -17,7 +17,7 @@ from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
 from worker.policy import Policy
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.settings import session
 from worker.tests.service import until
 

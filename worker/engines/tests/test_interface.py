@@ -8,7 +8,7 @@ import pytest
 
 import worker
 from worker import engines, recipes
-from worker.contract.engine import Workload
+from worker.contract.base import Workload
 from worker.contract.inventory import EngineOffer
 from worker.engines import ENGINES
 from worker.engines.base import Check, State

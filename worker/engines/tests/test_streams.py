@@ -32,16 +32,15 @@ from worker.contract.workload import (
 )
 from worker.engines import capabilities
 from worker.engines.base import StreamFailed
-from worker.engines.fio import run_stream
+from worker.engines.fio import prefill, run_stream
 from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls, version_of
-from worker.engines.fio.stream import prefill
 from worker.engines.tests.running import running
 from worker.kernel import counters
 from worker.kernel.targets import OpenTarget
 from worker.process import supervisor
 from worker.process.scope import _marker_of, open_scope
 from worker.recipes import render
-from worker.recipes.fio.job import workload_of
+from worker.recipes.fio import workload_of
 
 
 class Bench:

@@ -8,7 +8,7 @@ from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.kernel import usage
 from worker.layouts import building, steps, taking_down
-from worker.layouts.building import Built
+from worker.layouts.steps import Built
 from worker.policy import Policy
 from worker.recipes.layouts.text import parse
 

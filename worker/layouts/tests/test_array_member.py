@@ -11,8 +11,7 @@ from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.kernel import sysfs
 from worker.kernel.targets import LayoutArray
 from worker.layouts import building, steps, taking_down
-from worker.layouts.building import Built
-from worker.layouts.steps import Content, LayoutFailed
+from worker.layouts.steps import Built, Content, LayoutFailed
 from worker.layouts.taking_down import DrivesNow, array_of
 from worker.policy import PolicyEntry
 from worker.recipes.layouts.commands import Drive, Step

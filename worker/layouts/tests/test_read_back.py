@@ -5,8 +5,8 @@ import pytest
 from worker.journal import LayoutRecord
 from worker.kernel import sysfs
 from worker.layouts import building
-from worker.layouts.building import Built, read_back
-from worker.layouts.steps import LayoutFailed
+from worker.layouts.building import read_back
+from worker.layouts.steps import Built, LayoutFailed
 from worker.recipes.layouts.commands import share_bytes
 from worker.recipes.layouts.text import parse
 

@@ -22,12 +22,11 @@ from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts import building, taking_down, virtual_drives
-from worker.layouts.building import Built
-from worker.layouts.steps import LayoutFailed
+from worker.layouts.steps import Built, LayoutFailed
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root

@@ -11,7 +11,7 @@ from worker.contract.tests.examples import SAMPLE
 from worker.link.client import Client
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool, SpoolFull
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.tests.peer import TOKEN, Peer
 
 ACCEPTED = Accepted(at=1.0, worker_version="0")

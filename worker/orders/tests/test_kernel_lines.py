@@ -15,7 +15,7 @@ from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 
 KMSG = Path("/dev/kmsg")
 pytestmark = [*rig.needs_root, pytest.mark.skipif(not os.access(KMSG, os.W_OK), reason="needs a kernel log")]

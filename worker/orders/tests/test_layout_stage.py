@@ -38,7 +38,7 @@ from worker.link.registration import offered
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root

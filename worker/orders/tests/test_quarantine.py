@@ -25,7 +25,7 @@ from worker.link.enrolment import Paths
 from worker.link.targets import layouts_here, report_targets, report_targets_here
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.process.scope import Scope, kill_leftovers, stuck_scopes
 from worker.settings import session
 

@@ -9,10 +9,10 @@ from worker.contract.orders import CloseRunOrder
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
-from worker.orders import executor, handlers
+from worker.orders import executor
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.executor import Executor
-from worker.process.run import Control
+from worker.process.control import Control
 
 pytestmark = rig.needs_root
 
@@ -83,7 +83,7 @@ def test_what_a_closed_run_left_is_restored_while_another_run_uses_the_host(
 ) -> None:
     closing = CloseRunOrder(host="h", attempt="a", issued_at=0, expires_at=1, run="r")
     told: list[object] = []
-    end = handlers.close_run(
+    end = executor.close_run(
         closing,
         OrderContext(
             host=context, emit=told.append, control=Control("a"), server_now=lambda: 0.0, register=lambda: None

@@ -20,7 +20,7 @@ from worker.kernel.signatures import identity
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
 from worker.policy import Policy
-from worker.process.run import Control
+from worker.process.control import Control
 
 pytestmark = rig.needs_root
 

@@ -16,7 +16,7 @@ from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
 from worker.policy import Policy
-from worker.process.run import Control
+from worker.process.control import Control
 
 READ = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=1, size_bytes=2 * rig.MIB)
 

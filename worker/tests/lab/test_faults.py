@@ -19,7 +19,7 @@ from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
-from worker.process.run import Control
+from worker.process.control import Control
 from worker.settings import REGISTRY
 from worker.settings.base import subject_of
 from worker.tests.lab.drives import allow, by_serial

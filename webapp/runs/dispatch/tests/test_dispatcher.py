@@ -42,7 +42,7 @@ from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, qu
 from worker.contract.signing import seal
 from worker.contract.workload import Pattern
 from worker.orders import executor
-from worker.recipes.fio.job import workload_of
+from worker.recipes.fio import workload_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -21,9 +21,9 @@ from worker.journal import Journal
 from worker.link.registration import PurgeOffers
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
-from worker.orders.handlers import purge_drive
+from worker.orders.executor import purge_drive
 from worker.policy import Policy
-from worker.process.run import Control
+from worker.process.control import Control
 
 pytestmark = rig.needs_root
 NOW = 1_790_000_000.0

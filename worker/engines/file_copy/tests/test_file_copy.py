@@ -19,7 +19,7 @@ from worker.engines import capabilities
 from worker.engines.base import StreamFailed
 from worker.engines.file_copy import Reader, run_stream
 from worker.engines.file_copy.program import bucket_ns
-from worker.engines.fio.stream import prefill
+from worker.engines.fio import prefill
 from worker.engines.running import Sampler
 from worker.engines.tests.running import running
 from worker.kernel.targets import OpenTarget
