@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import base
-from worker.controllers.base import Adapter, CachePolicy, find_drive
-from worker.process.run import ToolError
+from worker.controllers.base import Adapter, CachePolicy, Fields, find_drive, pairs
+from worker.process.run import ToolError, ToolOutput
 
-Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)
 _WRITE = {"writeback": "write back", "enabled": "write back", "writethrough": "write through"}
-_SPELT = {"write back": "Y", "write through": "N"}
 _NUMBERED = re.compile(r"^\s*([0-9]+)\s+\S")
 FIRST = "1"
 
@@ -27,56 +25,46 @@ class Areca(Adapter):
     name = "areca-cli"
     programs = ("cli64", "areca_cli64", "cli32", "areca_cli32")
     drivers = ("arcmsr",)
+    spelling = {CachePolicy.WRITE_CACHE: {"write back": ("cache=Y",), "write through": ("cache=N",)}}
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        system = fields(self._say("sys", "info"))
-        volumes = tuple(self.virtual_drive(FIRST, number) for number in numbers(self._say("vsf", "info")))
+        system = fields(self.say("sys", "info"))
+        volumes = tuple(self.virtual_drive(FIRST, number) for number in numbers(self.say("vsf", "info")))
         drives = tuple(self._drives())
         return (controller(system, self._hardware(), volumes, drives),)
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        return find_drive(self, (volume(number, fields(self._say("vsf", "info", f"vol={number}"))),), number)
+        return find_drive(self, (volume(number, fields(self.say("vsf", "info", f"vol={number}"))),), number)
 
-    def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        return tuple(_SPELT) if policy is CachePolicy.WRITE_CACHE else ()
-
-    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        self._say("vsf", "modify", f"vol={number}", f"cache={_SPELT[value]}")
+    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
+        return "vsf", "modify", f"vol={number}", word
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
         return drive.target == "{:02}/{:02}/{:02}".format(*place)
 
     def _drives(self) -> Iterator[PhysicalDrive]:
-        for number in numbers(self._say("disk", "info")):
-            told = fields(self._say("disk", "info", f"drv={number}"))
+        for number in numbers(self.say("disk", "info")):
+            told = fields(self.say("disk", "info", f"drv={number}"))
             if base.known(told.get("model name", "")):
                 yield physical_drive(number, told)
 
     def _hardware(self) -> Fields:
         try:
-            return fields(self._say("hw", "info"))
+            return fields(self.say("hw", "info"))
         except ToolError:
             return {}  # some controllers have no hardware monitor
 
-    def _say(self, *arguments: str) -> str:
-        said = self.ask(*arguments)
-        ended = _ENDED.search(said.out)
+    def check(self, output: ToolOutput) -> None:
+        ended = _ENDED.search(output.out)
         if ended is None or (not int(ended[1], 16) and not ended[2].startswith("Success.")):
-            shown = said.out.strip()[-100:] or said.err.strip() or f"exit status {said.exit_code}"
+            shown = output.out.strip()[-100:] or output.err.strip() or f"exit status {output.exit_code}"
             raise self.refused(f"its output is incomplete: {shown!r}")
-        if int(ended[1], 16) or said.exit_code:
-            raise self.refused(ended[2] or said.err)
-        return said.out
+        if int(ended[1], 16) or output.exit_code:
+            raise self.refused(ended[2] or output.err)
 
 
 def fields(text: str) -> Fields:
-    """Values by lower-case name; the first of several equal names."""
-    found: Fields = {}
-    for line in text.splitlines():
-        name, value = base.pair(line)
-        if value:
-            found.setdefault(" ".join(name.lower().split()), value)
-    return found
+    return pairs(text.splitlines())
 
 
 def numbers(text: str) -> list[str]:

@@ -1,12 +1,13 @@
-"""The interface of a controller tool.
+"""The mechanism of all controller tools.
 
 An adapter uses one tool: it lists all controllers, reads one virtual drive, sets one cache policy of it, and, if
-supported, creates and deletes virtual drives. Cache policies have the values of `worker.contract.inventory`,
-independent of the tool's spelling.
+supported, creates and deletes virtual drives. What differs between the tools is in tables and
+three methods: the programs, the spelling of cache policies, the command that sets one, and the check of an answer.
 """
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from worker.contract.base import MAX_LABEL
@@ -36,6 +37,7 @@ class Adapter(ABC):
     name: str
     programs: tuple[str, ...]  # possible program names, the preferred one first
     drivers: tuple[str, ...]  # kernel drivers of the controllers that it may support
+    spelling: Mapping[CachePolicy, Mapping[str, tuple[str, ...]]]  # of each value: the words that set it, in this order
 
     @abstractmethod
     def read_controllers(self) -> tuple[Controller, ...]:
@@ -46,12 +48,21 @@ class Adapter(ABC):
         """The current state of one virtual drive."""
 
     @abstractmethod
-    def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        """The values that can be set; () if the tool cannot set the policy for a single virtual drive."""
+    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
+        """The arguments that set one word of `spelling` for a virtual drive."""
 
     @abstractmethod
+    def check(self, output: ToolOutput) -> None:
+        """Raise ToolError unless the tool did everything that it was asked for."""
+
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
+        """The values that can be set; () if the tool cannot set the policy for a single virtual drive."""
+        return tuple(self.spelling.get(policy, ()))
+
     def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         """Set one of `values`. Read the value back afterwards."""
+        for word in self.spelling[policy][value]:
+            self.do(*self.set_command(controller, number, word))
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
         """Create a virtual drive for one array of the layout. Check the result afterwards."""
@@ -74,7 +85,7 @@ class Adapter(ABC):
 
     def do(self, *arguments: str) -> None:
         """Run a command that changes something, and check the tool's answer."""
-        raise NotImplementedError
+        self.say(*arguments)
 
     def is_unconfigured(self, drive: PhysicalDrive) -> bool:
         """True for a good drive that is not in use, not a spare, and without a foreign configuration."""
@@ -97,6 +108,12 @@ class Adapter(ABC):
             raise ToolError(f"{self.name} is not installed on this host.")
         return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
 
+    def say(self, *arguments: str) -> str:
+        """The checked output."""
+        output = self.ask(*arguments)
+        self.check(output)
+        return output.out
+
     def refused(self, words: str) -> ToolError:
         return ToolError(f"{self.name}: {' '.join(words.split())[:MAX_MESSAGE] or 'it failed without a message'}")
 
@@ -106,6 +123,17 @@ def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) 
     if found is None:
         raise adapter.refused(f"virtual drive {number} no longer exists")
     return found
+
+
+_TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h
+
+
+def is_megaraid_target(drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
+    """`Adapter.is_at` of the tools for the driver megaraid_sas."""
+    channel, target, _ = place
+    return channel >= _FIRST_CHANNEL and drive.target == str(
+        (channel - _FIRST_CHANNEL) * _TARGETS_OF_A_CHANNEL + target
+    )
 
 
 # Parse numbers and words of controller tools.
@@ -153,7 +181,14 @@ def known(words: object) -> str:
     return "" if text.lower() in _NOTHING else text[:MAX_LABEL]
 
 
-def pair(line: str) -> tuple[str, str]:
-    """`Name   : value` and `Name: value`."""
-    name, _, value = line.partition(":")
-    return name.strip(), value.strip()
+Fields = Mapping[str, str]
+
+
+def pairs(lines: Iterable[str], separator: str = ":") -> dict[str, str]:
+    """`Name   : value` and `Name: value` by lower-case name; the first of several equal names."""
+    found: dict[str, str] = {}
+    for line in lines:
+        name, between, value = line.partition(separator)
+        if between:
+            found.setdefault(" ".join(name.lower().split()), value.strip())
+    return found

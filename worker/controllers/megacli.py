@@ -7,17 +7,15 @@ configured policy, `Current Cache Policy` the active one.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import base
-from worker.controllers.base import Adapter, CachePolicy, find_drive
-from worker.controllers.storcli import STORCLI
+from worker.controllers.base import Adapter, CachePolicy, Fields, find_drive, is_megaraid_target, pairs
 from worker.process.run import ToolOutput
 
 Lines = list[str]
-Fields = dict[str, str]
 _ADAPTER = re.compile(r"^\s*(?:BBU status for Adapter|PCI information for Controller|Adapter):?\s*#?([0-9]+)")
 _DRIVE = re.compile(r"^Virtual D(?:isk|rive): ([0-9]+) \(target id: ([0-9]+)\)", re.IGNORECASE)
 _EXIT = re.compile(r"^Exit Code: 0x([0-9a-f]+)", re.IGNORECASE | re.MULTILINE)
@@ -30,7 +28,7 @@ _IO = {"direct": "direct", "cached": "cached"}
 _BAD_BATTERY = {"writecacheokifbadbbu": "cached", "nowritecacheifbadbbu": "not cached"}
 _DISK = {"enabled": "enabled", "disabled": "disabled", "disk'sdefault": "unchanged"}
 _MEDIA = {"hard disk device": "HDD", "solid state device": "SSD"}
-_SETS: dict[CachePolicy, dict[str, tuple[str, ...]]] = {
+_SPELLING: Mapping[CachePolicy, Mapping[str, tuple[str, ...]]] = {
     CachePolicy.WRITE_CACHE: {
         "write back": ("NoCachedBadBBU", "WB"),
         "write through": ("WT",),
@@ -47,49 +45,51 @@ class MegaCli(Adapter):
     name = "MegaCli"
     programs = ("MegaCli64", "MegaCli", "megacli64", "megacli")
     drivers = ("megaraid_sas",)
-    is_at = STORCLI.is_at  # the same controllers
+    spelling = _SPELLING
+
+    def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
+        return is_megaraid_target(drive, place)
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        told = by_adapter(self._say("-AdpAllInfo", "-aAll"))
+        told = by_adapter(self.say("-AdpAllInfo", "-aAll", "-NoLog"))
         if not told:
             raise self.refused("it lists no controller")
-        places = by_adapter(self._say("-AdpGetPciInfo", "-aAll", strict=False))
-        virtual = by_adapter(self._say("-LdPdInfo", "-aAll", strict=False))
-        physical = by_adapter(self._say("-PDList", "-aAll", strict=False))
-        batteries = by_adapter(self._say("-AdpBbuCmd", "-GetBbuStatus", "-aAll", strict=False))
+        places = by_adapter(self._any("-AdpGetPciInfo", "-aAll"))
+        virtual = by_adapter(self._any("-LdPdInfo", "-aAll"))
+        physical = by_adapter(self._any("-PDList", "-aAll"))
+        batteries = by_adapter(self._any("-AdpBbuCmd", "-GetBbuStatus", "-aAll"))
         return tuple(
             controller(number, lines, *(each.get(number, []) for each in (places, virtual, physical, batteries)))
             for number, lines in told.items()
         )
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        told = by_adapter(self._say("-LDInfo", f"-L{number}", f"-a{controller}"))
+        told = by_adapter(self.say("-LDInfo", f"-L{number}", f"-a{controller}", "-NoLog"))
         return find_drive(self, tuple(virtual_drives(told.get(controller, []))), number)
 
-    def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        return tuple(_SETS[policy])
-
-    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        for word in _SETS[policy][value]:
-            self._say("-LDSetProp", word, f"-L{number}", f"-a{controller}")
-
-    def do(self, *arguments: str) -> None:
-        self._judged(self.ask(*arguments), strict=True)
+    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
+        return "-LDSetProp", word, f"-L{number}", f"-a{controller}", "-NoLog"
 
     def is_unconfigured(self, drive: PhysicalDrive) -> bool:
         return drive.state.startswith("Unconfigured(good)") and "foreign" not in drive.state
 
-    def _say(self, *arguments: str, strict: bool = True) -> str:
-        """The output. `strict`: an exit code is an error; otherwise one of several adapters may have had no data."""
-        return self._judged(self.ask(*arguments, "-NoLog"), strict=strict)
+    def check(self, output: ToolOutput) -> None:
+        code = self._exit_code(output)
+        if output.exit_code or code:
+            raise self.refused(_EXIT.sub("", output.out).strip() or output.err or f"exit status {output.exit_code}")
 
-    def _judged(self, said: ToolOutput, *, strict: bool) -> str:
-        code = _EXIT.search(said.out)
-        if code is None and not said.exit_code:
-            raise self.refused(f"its output is incomplete: {said.out.strip()[-100:]!r}")
-        if strict and (said.exit_code or (code and int(code[1], 16))):
-            raise self.refused(_EXIT.sub("", said.out).strip() or said.err or f"exit status {said.exit_code}")
-        return said.out
+    def _any(self, *arguments: str) -> str:
+        """The output. An exit code is no error: one of several adapters may have had no data."""
+        output = self.ask(*arguments, "-NoLog")
+        self._exit_code(output)
+        return output.out
+
+    def _exit_code(self, output: ToolOutput) -> int:
+        """As the tool prints it at its end."""
+        code = _EXIT.search(output.out)
+        if code is None and not output.exit_code:
+            raise self.refused(f"its output is incomplete: {output.out.strip()[-100:]!r}")
+        return int(code[1], 16) if code else 0
 
 
 def by_adapter(text: str) -> dict[str, Lines]:
@@ -105,19 +105,10 @@ def by_adapter(text: str) -> dict[str, Lines]:
     return found
 
 
-def fields(lines: Iterable[str]) -> Fields:
-    """Values by lower-case name; the first of several equal names."""
-    found: Fields = {}
-    for line in lines:
-        name, value = base.pair(line)
-        found.setdefault(" ".join(name.lower().split()), value)
-    return found
-
-
 def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical: Lines, battery: Lines) -> Controller:
-    told = fields(lines)
+    told = pairs(lines)
     return Controller(
-        address=_address(fields(place)),
+        address=_address(pairs(place)),
         tool=MegaCli.name,
         number=number,
         model=base.known(told.get("product name", "")),
@@ -126,7 +117,7 @@ def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical
         bios=base.known(told.get("bios version", "")),
         subsystem=":".join(filter(None, (told.get("subvendorid", ""), told.get("subdeviceid", "")))).lower(),
         cache_bytes=base.size(told.get("memory size", ""), unit=base.KIB) or None,
-        battery=_battery(fields(battery), base.known(told.get("bbu", ""))),
+        battery=_battery(pairs(battery), base.known(told.get("bbu", ""))),
         virtual_drives=tuple(virtual_drives(virtual)),
         physical_drives=tuple(_physical_drive(part) for part in _parts(physical, "Enclosure Device ID")),
     )
@@ -165,7 +156,7 @@ def virtual_drives(lines: Lines) -> Iterator[VirtualDrive]:
 
 
 def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
-    told = fields(lines[1:])
+    told = pairs(lines[1:])
     setting, now = _policies(told.get("default cache policy", "")), _policies(told.get("current cache policy", ""))
     wanted, working = _first(_WRITE, setting), _first(_WRITE, now)
     bad_battery = _first(_BAD_BATTERY, setting)
@@ -185,7 +176,7 @@ def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
         read_ahead=_first(_READ, now or setting),
         io_policy=_first(_IO, now or setting),
         disk_cache=_DISK.get(_spelt(told.get("disk cache policy", "")), ""),
-        drives=tuple(_slot(fields(part)) for part in _parts(lines, "Enclosure Device ID")),
+        drives=tuple(_slot(pairs(part)) for part in _parts(lines, "Enclosure Device ID")),
     )
 
 
@@ -216,7 +207,7 @@ def _slot(told: Fields) -> str:
 
 
 def _physical_drive(lines: Lines) -> PhysicalDrive:
-    told = fields(lines)
+    told = pairs(lines)
     interface = base.known(told.get("pd type", ""))
     inquiry = next((line.partition(":")[2][1:] for line in lines if line.startswith("Inquiry Data")), "")
     model, serial, firmware = _inquiry(inquiry, interface)

@@ -11,47 +11,47 @@ from collections.abc import Iterator
 
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import base
-from worker.controllers.base import Adapter, CachePolicy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, Fields, find_drive
+from worker.process.run import ToolOutput
 
 Lines = list[str]
-Fields = dict[str, str]
 _CONTROLLER = re.compile(r"^(\S.*?) in Slot ([0-9]+)\b")
 _LOGICAL = re.compile(r"^\s*Logical Drive: ([0-9]+)")
 _PHYSICAL = re.compile(r"^\s*physicaldrive (\S+)\s*\Z")
 _MEMBER = re.compile(r"^\s*physicaldrive (\S+) \(")
 _ARRAY = re.compile(r"^\s*[Aa]rray:? [A-Z]{1,2}(?: \(.*)?\s*\Z")
 _CACHING = {"enabled": "write back", "disabled": "write through"}
-_SPELT = {"write back": "enable", "write through": "disable"}
 
 
 class Ssacli(Adapter):
     name = "ssacli"
     programs = ("ssacli", "hpssacli", "hpacucli")
     drivers = ("hpsa", "smartpqi", "cciss")
+    spelling = {
+        CachePolicy.WRITE_CACHE: {
+            "write back": ("arrayaccelerator=enable",),
+            "write through": ("arrayaccelerator=disable",),
+        }
+    }
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        found = tuple(controllers(self._say("ctrl", "all", "show", "config", "detail")))
+        found = tuple(controllers(self.say("ctrl", "all", "show", "config", "detail")))
         if not found:
             raise self.refused("it lists no controller")
         return found
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         """Reads the whole controller, because only its section shows whether the cache is active."""
-        said = self._say("ctrl", f"slot={controller}", "show", "config", "detail")
+        said = self.say("ctrl", f"slot={controller}", "show", "config", "detail")
         drives = tuple(drive for each in controllers(said) for drive in each.virtual_drives)
         return find_drive(self, drives, number)
 
-    def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        return tuple(_SPELT) if policy is CachePolicy.WRITE_CACHE else ()
+    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
+        return "ctrl", f"slot={controller}", "ld", number, "modify", word
 
-    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        self._say("ctrl", f"slot={controller}", "ld", number, "modify", f"arrayaccelerator={_SPELT[value]}")
-
-    def _say(self, *arguments: str) -> str:
-        said = self.ask(*arguments)
-        if said.exit_code or said.out.lstrip().startswith("Error:"):
-            raise self.refused(said.out.strip() or said.err or f"exit status {said.exit_code}")
-        return said.out
+    def check(self, output: ToolOutput) -> None:
+        if output.exit_code or output.out.lstrip().startswith("Error:"):
+            raise self.refused(output.out.strip() or output.err or f"exit status {output.exit_code}")
 
 
 def controllers(text: str) -> Iterator[Controller]:
@@ -85,7 +85,7 @@ def _controller(model: str, slot: str, lines: Lines) -> Controller:
 
 def _own(lines: Lines) -> Fields:
     """`name: value` of all lines before the next heading."""
-    found: Fields = {}
+    found: dict[str, str] = {}
     for line in lines:
         if any(head.match(line) for head in (_ARRAY, _LOGICAL, _PHYSICAL, _MEMBER)) or (found and _is_head(line)):
             break

@@ -13,7 +13,8 @@ import msgspec
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import base
-from worker.controllers.base import Adapter, CachePolicy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive, is_megaraid_target
+from worker.process.run import ToolOutput
 
 Fields = dict[str, Any]
 _CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?\Z")
@@ -21,18 +22,22 @@ _WRITE = {"WB": "write back", "WT": "write through", "AWB": "always write back",
 _READ = {"NR": "none", "R": "read ahead"}
 _IO = {"D": "direct", "C": "cached"}
 _DISK = {"enabled": "enabled", "disabled": "disabled", "disk's default": "unchanged", "default": "unchanged"}
-_SETS = {
-    CachePolicy.WRITE_CACHE: ("wrcache", {"write back": "wb", "write through": "wt", "always write back": "awb"}),
-    CachePolicy.READ_AHEAD: ("rdcache", {"none": "nora", "read ahead": "ra"}),
-    CachePolicy.IO: ("iopolicy", {"direct": "direct", "cached": "cached"}),
-    CachePolicy.DISK_CACHE: ("pdcache", {"enabled": "on", "disabled": "off", "unchanged": "default"}),
-}
-_TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h
+_SPELLING = {
+    CachePolicy.WRITE_CACHE: {
+        "write back": ("wrcache=wb",), "write through": ("wrcache=wt",), "always write back": ("wrcache=awb",),
+    },
+    CachePolicy.READ_AHEAD: {"none": ("rdcache=nora",), "read ahead": ("rdcache=ra",)},
+    CachePolicy.IO: {"direct": ("iopolicy=direct",), "cached": ("iopolicy=cached",)},
+    CachePolicy.DISK_CACHE: {
+        "enabled": ("pdcache=on",), "disabled": ("pdcache=off",), "unchanged": ("pdcache=default",),
+    },
+}  # fmt: skip
 _NO_DRIVES = ("no vd", "no vds", "no drive", "no pd", "not found")
 
 
 class Storcli(Adapter):
     drivers = ("megaraid_sas",)
+    spelling = _SPELLING
 
     def __init__(self, name: str, programs: tuple[str, ...]) -> None:
         self.name = name
@@ -45,28 +50,21 @@ class Storcli(Adapter):
         told = self._show(f"/c{controller}/v{number}")
         return find_drive(self, tuple(drive for _, data in told for drive in virtual_drives(data)), number)
 
-    def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        return tuple(_SETS[policy][1]) if policy in _SETS else ()
+    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
+        return f"/c{controller}/v{number}", "set", word, "J", "nolog"
 
-    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        option, spelt = _SETS[policy]
-        self.do(f"/c{controller}/v{number}", "set", f"{option}={spelt[value]}", "J", "nolog")
-
-    def do(self, *arguments: str) -> None:
-        said = self.ask(*arguments)
-        for _, status, _ in self._answers(said.out, said.err):
+    def check(self, output: ToolOutput) -> None:
+        for _, status, _ in self._answers(output.out, output.err):
             if status.get("Status") != "Success":
                 raise self.refused(_reason(status))
-        if said.exit_code:
-            raise self.refused(said.err or f"exit status {said.exit_code}")
+        if output.exit_code:
+            raise self.refused(output.err or f"exit status {output.exit_code}")
 
     def is_unconfigured(self, drive: PhysicalDrive) -> bool:
         return drive.state == "UGood"
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
-        channel, target, _ = place
-        at = (channel - _FIRST_CHANNEL) * _TARGETS_OF_A_CHANNEL + target
-        return channel >= _FIRST_CHANNEL and drive.target == str(at)
+        return is_megaraid_target(drive, place)
 
     # ---- calling the tool
 
