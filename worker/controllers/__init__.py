@@ -1,19 +1,24 @@
-"""Command-line tools of RAID controllers. `inventory.controllers` matches their output with the kernel's devices.
+"""RAID controllers and host bus adapters: output of their tools, matched with PCI functions and disks of the kernel.
 
 Not tested on real hardware: the formats are those in the vendors' documentation.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
-from worker.contract.inventory import Controller
+from worker.contract.base import MAX_LABEL
+from worker.contract.inventory import BlockDevice, Controller, PciFunction, PhysicalDrive, VirtualDrive
 from worker.controllers.areca import ARECA
 from worker.controllers.base import Adapter
 from worker.controllers.megacli import MEGACLI
 from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
+from worker.kernel import sysfs
+from worker.kernel.sysfs import SYS, text
 from worker.process.run import ToolError
 
 # In the order of calls: if two tools list the same controller, the first one counts.
@@ -60,3 +65,143 @@ def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> b
 
 def adapter_named(name: str) -> Adapter:
     return next(adapter for adapter in ADAPTERS if adapter.name == name)
+
+
+# RAID controllers and host bus adapters: output of their tools, matched with the kernel's PCI functions and disks.
+#
+# A virtual drive is matched with a block device by its world-wide name, or by its SCSI target behind the same
+# controller if the tool does not print a name. Host bus adapters need no tool, because sysfs shows them and their
+# drives.
+
+_KINDS = ("raid", "sas", "scsi")
+_PARAVIRTUAL = ("virtio-pci",)  # of hypervisors, not real adapters
+_BIOS = ("version_bios", "bios_version")  # attributes of the SCSI hosts of various drivers
+_UNPLACED = "The controller's PCI address is unknown."
+WITH_A_TOOL = frozenset(driver for adapter in ADAPTERS for driver in adapter.drivers)
+
+
+def ask_tools(sys: Path = SYS) -> ToolAnswers:
+    """Call every tool that may support a controller of this host. Without such a controller, nothing is started."""
+    return read_controllers(drivers_with_a_tool(sys).values())
+
+
+def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
+    """The kernel driver of each PCI function that a tool may support, by address."""
+    bound = {at.name: (at / "driver").resolve().name for at in (sys / "bus/pci/devices").glob("*")}
+    return {address: driver for address, driver in bound.items() if driver in WITH_A_TOOL}
+
+
+def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
+    """Controllers by PCI address. Without an address, a controller is used if only one function matches."""
+    found = {}
+    for name, controller in told.controllers:
+        adapter = adapter_named(name)
+        its_own = [address for address, driver in drivers.items() if driver in adapter.drivers]
+        if controller.address in its_own:
+            found[controller.address] = adapter, controller
+        elif not controller.address and len(its_own) == 1:
+            found[its_own[0]] = adapter, controller
+    return found
+
+
+def take(
+    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: ToolAnswers, sys: Path = SYS
+) -> tuple[Controller, ...]:
+    """A controller for each storage function that is a RAID controller or a SAS or SCSI adapter."""
+    ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
+    disks = [device for device in devices if not device.parents and device.kind == "disk"]
+    known = by_address(told, {function.address: function.driver for function in ours})
+    found = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
+    lost = [each for _, each in told.controllers if not any(each is one for _, one in known.values())]
+    return (*found, *(replace(each, problem=_UNPLACED) for each in lost))
+
+
+def _one(
+    function: PciFunction,
+    told: tuple[Adapter, Controller] | None,
+    disks: list[BlockDevice],
+    said: ToolAnswers,
+    sys: Path,
+) -> Controller:
+    behind = [disk for disk in disks if disk.controller == function.address]
+    by_kernel = Controller(
+        address=function.address,
+        tool="sysfs",
+        vendor=function.vendor_id,
+        model=function.model,
+        subsystem=function.subsystem,
+        firmware=function.firmware,
+        bios=_bios(function.address, sys),
+        driver=function.driver,
+        driver_version=function.driver_version,
+        problem=said.problems.get(function.driver, ""),
+    )
+    if told is None:
+        hidden = function.driver in WITH_A_TOOL  # the kernel shows virtual drives, not physical ones
+        return replace(by_kernel, physical_drives=() if hidden else tuple(_seen(disk, sys) for disk in behind))
+    adapter, controller = told
+    known = {key: getattr(controller, key) or getattr(by_kernel, key) for key in _EITHER}
+    serials = {disk.serial: disk.name for disk in behind if disk.serial}
+    return replace(
+        controller,
+        **known,
+        virtual_drives=tuple(_with_device(drive, adapter, behind, sys) for drive in controller.virtual_drives),
+        physical_drives=tuple(replace(d, device=serials.get(d.serial, "")) for d in controller.physical_drives),
+    )
+
+
+_EITHER = ("address", "vendor", "model", "subsystem", "firmware", "bios", "driver", "driver_version")
+
+
+def _bios(address: str, sys: Path) -> str:
+    hosts = (sys / "bus/pci/devices" / address).glob("host*/scsi_host/host*")
+    return next((found for host in hosts for name in _BIOS if (found := text(host / name))), "")[:MAX_LABEL]
+
+
+def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
+    """A drive that is visible as a block device."""
+    return PhysicalDrive(
+        slot=_bay(disk.name, sys),
+        model=disk.model,
+        serial=disk.serial,
+        firmware=disk.firmware,
+        state=sysfs.attribute(disk.name, "device/state", sys)[:MAX_LABEL],
+        size_bytes=disk.size_bytes,
+        medium={True: "HDD", False: "SSD", None: ""}[disk.rotational],
+        interface={"sas": "SAS", "sata": "SATA"}.get(disk.transport, ""),
+        link_bits_per_s=disk.link_bits_per_s,
+        device=disk.name,
+    )
+
+
+def _bay(name: str, sys: Path) -> str:
+    """The bay if the enclosure reports it, else the SCSI address."""
+    place = sysfs.node(name, sys).resolve()
+    end = next((each.name for each in place.parents if each.name.startswith("end_device-")), "")
+    bay = text(sys / "class/sas_device" / end / "bay_identifier") if end else ""
+    return f"bay {bay}" if bay else ":".join(map(str, address(name, sys) or ())) or name
+
+
+# ---- match virtual drives with disks
+
+
+def _with_device(drive: VirtualDrive, adapter: Adapter, disks: list[BlockDevice], sys: Path) -> VirtualDrive:
+    found = (disk.name for disk in disks if is_shown_as(drive, adapter, disk.name, disk.wwn, sys))
+    return replace(drive, device=next(found, ""))
+
+
+def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys: Path = SYS) -> bool:
+    """True if a block device behind the same controller is this virtual drive."""
+    if drive.wwn and wwn:
+        return drive.wwn == wwn
+    place = address(name, sys)
+    return place is not None and adapter.is_at(drive, place[1:])
+
+
+def address(name: str, sys: Path = SYS) -> tuple[int, int, int, int] | None:
+    """SCSI host, channel, target and unit of a disk."""
+    parts = (sysfs.node(sysfs.whole(name, sys), sys) / "device").resolve().name.split(":")
+    if len(parts) != 4 or not all(part.isdecimal() for part in parts):
+        return None
+    host, channel, target, unit = map(int, parts)
+    return host, channel, target, unit

@@ -11,10 +11,10 @@ import msgspec
 
 from worker import controllers
 from worker.contract.inventory import Controller, PhysicalDrive
+from worker.controllers import by_address, drivers_with_a_tool
 from worker.controllers.base import Adapter
 from worker.guard.lease import Lease
 from worker.guard.refusal import GuardRefused, Survey
-from worker.inventory.controllers import by_address, drivers_with_a_tool
 from worker.kernel import sysfs
 from worker.policy import PolicyEntry
 from worker.recipes.layouts.virtual_drives import Bay

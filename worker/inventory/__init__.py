@@ -3,12 +3,12 @@
 import os
 from pathlib import Path
 
-from worker import __version__
+from worker import __version__, controllers
 from worker.contract.base import MAX_TEXT
 from worker.contract.inventory import Inventory
 from worker.contract.workload import Stream
 from worker.controllers import ToolAnswers
-from worker.inventory import controllers, host
+from worker.inventory import host
 from worker.inventory.devices import block_devices, file_systems, schedulers
 from worker.inventory.host import memory_modules
 from worker.kernel import pci, sysfs

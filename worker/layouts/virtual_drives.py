@@ -15,11 +15,10 @@ import msgspec
 
 from worker.contract.inventory import Controller, VirtualDrive
 from worker.contract.layouts import DrivePolicy, Layout, Maker, Raid
-from worker.controllers import adapter_named
+from worker.controllers import adapter_named, is_shown_as
 from worker.controllers.base import Adapter
 from worker.guard import slots
 from worker.guard.refusal import GuardRefused
-from worker.inventory.controllers import is_shown_as
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.kernel import sysfs
 from worker.layouts.steps import LayoutFailed

@@ -16,7 +16,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from worker import __version__, engines, guard, inventory, settings
+from worker import __version__, controllers, engines, guard, inventory, settings
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.greetings import SESSION_OTHER, Hello, HelloReply
 from worker.contract.inventory import Capabilities, Controller, PolicyTarget, PurgeOffer
@@ -24,7 +24,7 @@ from worker.contract.layouts import FileSystem
 from worker.controllers import ADAPTERS
 from worker.drives import purge
 from worker.drives.records import Drives
-from worker.inventory import controllers, health
+from worker.inventory import health
 from worker.inventory.devices import without_foreign_loops
 from worker.journal import LayoutRecord
 from worker.kernel import sysfs

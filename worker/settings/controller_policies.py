@@ -13,8 +13,8 @@ import msgspec
 
 from worker import controllers
 from worker.contract.inventory import Battery, VirtualDrive
+from worker.controllers import by_address, drivers_with_a_tool, is_shown_as
 from worker.controllers.base import Adapter, CachePolicy
-from worker.inventory.controllers import by_address, drivers_with_a_tool, is_shown_as
 from worker.kernel import sysfs
 from worker.kernel.sysfs import SYS
 from worker.process.run import ToolError

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from worker import controllers
 from worker.contract.inventory import Controller, PhysicalDrive
 from worker.controllers import ToolAnswers
 from worker.controllers.tests.tools import printing
-from worker.inventory import controllers, devices
+from worker.inventory import devices
 from worker.kernel import pci
 from worker.kernel.usage import Usage
 
