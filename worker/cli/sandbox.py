@@ -1,4 +1,4 @@
-"""`sandbox`: let the service write to the directories and files of the policy."""
+"""`sandbox`: let the service write to the directories and files of the policy; the unit of the service."""
 
 import argparse
 import subprocess

@@ -1,4 +1,4 @@
-"""Strict structs, size limits and version negotiation shared by all messages."""
+"""What all messages share: strict structs, limits, versions, common shapes, and the base of engines' workloads."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""The packed form of histograms, in messages and in the database: LEB128 varints, most of them one byte long.
+"""Histograms, and their packed form in messages and in the database: LEB128 varints, most of them one byte long.
 
 The first number is the number of buckets. Then follows for each bucket 2 × (count - 1), plus 1 if its distance to the
 previous midpoint differs from the previous distance; neighbouring buckets of fio often have the same width. Then follow

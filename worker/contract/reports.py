@@ -1,4 +1,4 @@
-"""Reports of a host to the server, over HTTP with the host's token.
+"""What a host sends the server over HTTP with its token: reports, and the question for a common start.
 
 A report carries numbered batches. Batches of one (attempt, host) are numbered from 1
 without gaps and are taken in order: the server confirms the highest number up to which

@@ -1,4 +1,4 @@
-"""The workloads of the engines, and the streams that run them. Units: bytes, ns, s."""
+"""The workloads of the engines, their stop rules, the streams that run them, steps before them. Units: bytes, ns, s."""
 
 import math
 from enum import StrEnum

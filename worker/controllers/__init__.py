@@ -1,6 +1,8 @@
 """RAID controllers and host bus adapters: output of their tools, matched with PCI functions and disks of the kernel.
 
-Not tested on real hardware: the formats are those in the vendors' documentation.
+A virtual drive is matched with a block device by its world-wide name, or by its SCSI target behind the same controller
+if the tool does not print a name. Host bus adapters need no tool, because sysfs shows them and their drives. Not tested
+on real hardware: the formats are those in the vendors' documentation.
 """
 
 import time
@@ -66,12 +68,6 @@ def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> b
 def adapter_named(name: str) -> Adapter:
     return next(adapter for adapter in ADAPTERS if adapter.name == name)
 
-
-# RAID controllers and host bus adapters: output of their tools, matched with the kernel's PCI functions and disks.
-#
-# A virtual drive is matched with a block device by its world-wide name, or by its SCSI target behind the same
-# controller if the tool does not print a name. Host bus adapters need no tool, because sysfs shows them and their
-# drives.
 
 _KINDS = ("raid", "sas", "scsi")
 _PARAVIRTUAL = ("virtio-pci",)  # of hypervisors, not real adapters

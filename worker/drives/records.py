@@ -1,4 +1,4 @@
-"""Records of the drives that this worker has written, on disk."""
+"""Records of the drives that this worker has written, on disk, and the state that follows from them."""
 
 import hashlib
 from collections.abc import Iterable, Mapping

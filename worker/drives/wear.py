@@ -1,4 +1,6 @@
-"""The bytes that a run writes to drives: readings of the kernel's and the drives' counters around writing attempts.
+"""The bytes that a run writes to drives, and their limit.
+
+The kernel's and the drives' counters are read around writing attempts.
 
     begin ─► reading, unless nothing was written since the last one ─► writes ─► end ─► reading
                                         the run is closed ─► reading of drives with further writes

@@ -1,4 +1,4 @@
-"""Convert block devices to the contract's structs."""
+"""Block devices and file systems as structs of the contract: geometry, links, users."""
 
 import os
 import re

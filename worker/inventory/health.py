@@ -1,4 +1,4 @@
-"""Health of drives, read with smartctl or nvme-cli if they are installed.
+"""Health of drives and their counters of written data, read with smartctl or nvme-cli if they are installed.
 
 Health changes by itself, so it is not part of the inventory, but it is sent together with it.
 

@@ -1,4 +1,4 @@
-"""The host itself: processor, memory, kernel, distribution, hypervisor."""
+"""The host itself: processor, memory and its modules, kernel, distribution, hypervisor."""
 
 import os
 import platform

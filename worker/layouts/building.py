@@ -1,4 +1,4 @@
-"""Build a layout: from unused drives to a device or a mounted directory."""
+"""Build a layout, from unused drives to a device or a mounted directory; use one again; read it back."""
 
 import logging
 import os

@@ -1,4 +1,7 @@
-"""Run one command of a layout. The command does not outlive the worker."""
+"""Parts of building and taking down layouts: run a command, tell what a device holds, erase its signatures.
+
+A command does not outlive the worker.
+"""
 
 import fcntl
 import os

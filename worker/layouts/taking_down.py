@@ -1,4 +1,4 @@
-"""Take a layout down to blank drives, even if a crash left it incomplete.
+"""Take a layout down to blank drives, even if a crash left it incomplete; replace a member of its array.
 
 Only parts with the layout's key are removed. A drive with other content is used by someone else: the worker does not
 change it, and reports it.

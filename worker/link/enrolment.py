@@ -1,4 +1,4 @@
-"""The state directory, and the enrolment in it.
+"""The state directory, the enrolment in it, and the server's public keys.
 
 The state directory holds worker.json (the enrolment, 0600), journal.db, spool.db and
 files.db. A directory that others may read is refused, because worker.json holds the

@@ -1,4 +1,4 @@
-"""The context in which orders are carried out."""
+"""The context in which orders are carried out, and their final items."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Carry out the journal's orders one at a time, in a separate thread.
+"""Carry out the journal's orders one at a time, in a separate thread, each by the handler of its kind.
 
     received ──► started ──► (handler of the order) ──► final item on disk ──► closed
         │           └── the worker died: the next start reports worker_died

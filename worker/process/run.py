@@ -1,4 +1,4 @@
-"""Follow a child program until it ends, with limits. This applies to every program that the worker starts.
+"""Follow a child program until it ends, with limits, and run the host's tools.
 
 spawned in a scope ─► output ─► end of output ─► Ended(exit code)
                         └── a limit, or cancelled ─► TERM ─(grace)─► KILL ─► Stopped(reason)

@@ -1,4 +1,4 @@
-"""A scope: one child program and everything that it starts. Closing the scope kills all remaining processes.
+"""A scope: one child program in its cgroup, and everything that it starts. Closing it kills all remaining processes.
 
 A process that waits for a device cannot be killed. The record of its scope then stays on disk, also over a restart of
 the worker, and quarantines the drives (worker.guard) until the processes are gone.

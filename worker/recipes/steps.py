@@ -1,4 +1,4 @@
-"""Preparation steps as text and as workloads. Steps write with fio, whatever the engine of the measurement."""
+"""Prefill and preparation steps, as text and as workloads. Both write with fio, whatever the engine of the measurement."""
 
 import math
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""The interface of a setting.
+"""The interface of a setting, the setting that is one file of the kernel, and the subjects of settings.
 
 A setting belongs to a *subject*: a block device (its kernel name), a controller (its PCI
 address) or the host (the empty name). `read` returns the value that people use (`128`,

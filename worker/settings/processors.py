@@ -1,4 +1,4 @@
-"""Settings of the host with one file for each processor: frequency governor and energy preference.
+"""Settings of processors and interrupts: frequency governor, energy preference, idle states, interrupt affinity.
 
 Kernel: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate}.rst.
 """

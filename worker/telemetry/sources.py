@@ -1,4 +1,4 @@
-"""All telemetry sources. To add one, write a module in this folder and a line in `every_source`."""
+"""All telemetry sources. To add one, write a class with the interface `Source` and a line in `every_source`."""
 
 import logging
 import os

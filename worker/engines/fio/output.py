@@ -1,4 +1,4 @@
-"""Split fio's standard output into dumps as it arrives.
+"""Split fio's standard output into dumps as it arrives, and compute the I/Os of each interval and the result.
 
 fio prints one JSON object per second and a final one. The outermost braces are alone in the first
 column. Text that is not JSON, such as signals and errors, comes before an object. Each dump is

@@ -1,4 +1,4 @@
-"""Find the features that work on this host by running tiny fio jobs in a temporary directory.
+"""The installed fio: its version, and the features that work here, tried with tiny jobs in a temporary directory.
 
 Results are cached for this boot and this fio. A feature that could not be tried, because fio was killed or did not end,
 is tried again the next time. A missing feature fails the stream with its name; the worker never replaces it by another

@@ -1,4 +1,4 @@
-"""The fio job-file options that Sweetspot supports, each with the factor that it sets.
+"""The options of fio job files: the factor that each sets, its notation, and why others are refused.
 
 This is an allowlist: any other option is refused by name, including options of newer fio versions. `refused_options`
 has the reasons, `option_values` reads the texts.

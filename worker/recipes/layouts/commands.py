@@ -1,4 +1,4 @@
-"""The exact commands that build a layout on given drives. Pure functions.
+"""The exact commands that build a layout on given drives and take it down. Pure functions.
 
 Choices that affect results:
 - Building discards nothing (`-K`, nodiscard): a purge is a separate step, so the state of the drives is known.
