@@ -15,7 +15,9 @@ from worker.contract.packing import Histogram, merge, supported_percentile, unpa
 from worker.contract.steadiness import Steadiness, steadiness
 from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
 from worker.engines import engine_of
+from worker.engines.running import Running
 from worker.kernel.targets import OpenTarget
+from worker.process.run import Limits
 from worker.process.scope import open_scope
 
 SILENCE_S, END_S = 60.0, 150.0  # the silence limit of an order; the longest that a trial of 20 s may take
@@ -38,27 +40,28 @@ class Trial:
 
 
 def run(drive: Drive, work: FioWorkload) -> Trial:
-    """Raises worker.engines.StreamFailed."""
+    """Raises worker.engines.base.StreamFailed."""
     stream = Stream(
         number=0, target=TargetRef(id="t", kind=TargetKind.BLOCK, path=drive.path, stable_id="s"), workload=work
     )
     samples: list[Sample] = []
+
+    def report(item: StreamStarted | Sample) -> None:
+        if isinstance(item, Sample):
+            samples.append(item)
+
     with tempfile.TemporaryDirectory() as state, open_scope(Path(state), f"truth-{drive.name}") as scope:
         result = engine_of(stream).run_stream(
-            stream,
-            OpenTarget(path=drive.path, device=drive.name),
-            scope=scope,
-            cancelled=threading.Event(),
-            silence_limit_s=SILENCE_S,
-            total_limit_s=END_S,
-            on_started=_ignore,
-            on_sample=samples.append,
+            Running(
+                stream=stream,
+                target=OpenTarget(path=drive.path, device=drive.name),
+                scope=scope,
+                limits=Limits(total_s=END_S, silence_s=SILENCE_S),
+                cancelled=threading.Event(),
+                report=report,
+            )
         )
     return Trial(result, tuple(samples))
-
-
-def _ignore(_started: StreamStarted) -> None:
-    pass
 
 
 def differences(trial: Trial) -> list[str]:

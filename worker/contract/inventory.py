@@ -1,4 +1,4 @@
-"""Facts about a host, its controllers and purge methods, as found by its worker. Unknown is None or "", never a guess."""
+"""Facts about a host, its controllers and purge methods, as found by its worker. Unknown is None or "": no guesses."""
 
 from enum import StrEnum
 from typing import Annotated

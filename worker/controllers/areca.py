@@ -69,7 +69,7 @@ def fields(text: str) -> Fields:
 
 def numbers(text: str) -> list[str]:
     """The first column of a table, between its two horizontal lines."""
-    return [found[1] for line in text.splitlines() if (found := _NUMBERED.match(line))]
+    return [match[1] for line in text.splitlines() if (match := _NUMBERED.match(line))]
 
 
 def controller(
@@ -136,10 +136,10 @@ def physical_drive(number: str, told: Fields) -> PhysicalDrive:
 def _sata_rate(mode: str) -> int | None:
     """`SATA300+NCQ(Depth32)`, `SATA 6G`: data rate in MB/s or in Gb/s."""
     rates = {"150": 1_500_000_000, "300": 3_000_000_000, "600": 6_000_000_000}
-    found = re.search(r"SATA ?(150|300|600)|([0-9]+)G", mode)
-    if not found:
+    match = re.search(r"SATA ?(150|300|600)|([0-9]+)G", mode)
+    if not match:
         return None
-    return rates[found[1]] if found[1] else int(found[2]) * 1_000_000_000
+    return rates[match[1]] if match[1] else int(match[2]) * 1_000_000_000
 
 
 ARECA = Areca()

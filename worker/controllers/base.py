@@ -147,20 +147,20 @@ _NOTHING = ("", "-", "n/a", "na", "n.a.", "none", "unknown", "not available")
 
 def size(words: str, *, unit: int) -> int | None:
     """`3.637 TB`, `64kB`, `1000.2GB` in bytes; `unit` is 1024 or 1000, because the text does not show it."""
-    found = _SIZE.search(words)
-    return round(float(found[1]) * unit ** " KMGTP".index(found[2].upper() or " ")) if found else None
+    match = _SIZE.search(words)
+    return round(float(match[1]) * unit ** " KMGTP".index(match[2].upper() or " ")) if match else None
 
 
 def sectors(words: str, sector_bytes: int) -> int | None:
     """The exact size in bytes of `1.819 TB [0xe8e088b0 Sectors]`."""
-    found = _SECTORS.search(words)
-    return int(found[1], 16) * sector_bytes if found else None
+    match = _SECTORS.search(words)
+    return int(match[1], 16) * sector_bytes if match else None
 
 
 def rate(words: str) -> int | None:
     """`12.0Gb/s`, `6.0Gbps` in bits per second."""
-    found = _RATE.search(words)
-    return round(float(found[1]) * 1e9) or None if found else None
+    match = _RATE.search(words)
+    return round(float(match[1]) * 1e9) or None if match else None
 
 
 def level(words: str) -> str:

@@ -97,8 +97,8 @@ def by_adapter(text: str) -> dict[str, Lines]:
     found: dict[str, Lines] = {}
     number = ""
     for line in text.splitlines():
-        if head := _ADAPTER.match(line):
-            number = head[1]
+        if match := _ADAPTER.match(line):
+            number = match[1]
             found.setdefault(number, [])
         if number:
             found[number].append(line)
@@ -151,8 +151,8 @@ def _parts(lines: Lines, start: str) -> Iterator[Lines]:
 
 def virtual_drives(lines: Lines) -> Iterator[VirtualDrive]:
     for part in _parts(lines, "Virtual D"):
-        if head := _DRIVE.match(part[0]):
-            yield _virtual_drive(head[1], head[2], part)
+        if match := _DRIVE.match(part[0]):
+            yield _virtual_drive(match[1], match[2], part)
 
 
 def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
@@ -194,12 +194,12 @@ def _first(meanings: dict[str, str], spelt: Lines) -> str:
 
 def _level(told: Fields) -> str:
     """`Primary-5, Secondary-3`, or Secondary-0 with several spans: a stripe over RAID 5."""
-    found = _LEVEL.search(told.get("raid level", ""))
-    if not found:
+    match = _LEVEL.search(told.get("raid level", ""))
+    if not match:
         return base.known(told.get("raid level", ""))
     spans = told.get("span depth", "1")
-    striped = found[2] != "0" or (spans.isdecimal() and int(spans) > 1)
-    return f"RAID{found[1]}{'0' if striped else ''}"
+    striped = match[2] != "0" or (spans.isdecimal() and int(spans) > 1)
+    return f"RAID{match[1]}{'0' if striped else ''}"
 
 
 def _slot(told: Fields) -> str:

@@ -56,7 +56,7 @@ class Ssacli(Adapter):
 
 def controllers(text: str) -> Iterator[Controller]:
     lines = text.splitlines()
-    heads = [(place, found) for place, line in enumerate(lines) if (found := _CONTROLLER.match(line))]
+    heads = [(place, match) for place, line in enumerate(lines) if (match := _CONTROLLER.match(line))]
     ends = [*(place for place, _ in heads[1:]), len(lines)]
     for (place, head), end in zip(heads, ends, strict=False):
         yield _controller(head[1], head[2], lines[place + 1 : end])
@@ -118,7 +118,7 @@ def _logical_drives(lines: Lines, controller: Fields) -> Iterator[VirtualDrive]:
     members: list[str] = []
     for start, end in _arrays(lines):
         array = lines[start:end]
-        members = [found[1] for line in array if (found := _PHYSICAL.match(line))]
+        members = [match[1] for line in array if (match := _PHYSICAL.match(line))]
         places = [place for place, line in enumerate(array) if _LOGICAL.match(line)]
         for place in places:
             head = _LOGICAL.match(array[place])
@@ -168,8 +168,8 @@ def _now(wanted: str, controller: Fields) -> str:
 
 def _physical_drives(lines: Lines) -> Iterator[PhysicalDrive]:
     for place, line in enumerate(lines):
-        if head := _PHYSICAL.match(line):
-            yield _physical_drive(head[1], _own(lines[place + 1 :]))
+        if match := _PHYSICAL.match(line):
+            yield _physical_drive(match[1], _own(lines[place + 1 :]))
 
 
 def _physical_drive(slot: str, told: Fields) -> PhysicalDrive:

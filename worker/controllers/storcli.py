@@ -76,9 +76,9 @@ class Storcli(Adapter):
 
     def _show(self, place: str) -> list[tuple[str, Fields]]:
         """Number and data of each controller; drives may be missing."""
-        said = self.ask(place, "show", "all", "J", "nolog")
+        output = self.ask(place, "show", "all", "J", "nolog")
         found = []
-        for number, status, data in self._answers(said.out, said.err):
+        for number, status, data in self._answers(output.out, output.err):
             if status.get("Status") == "Success":
                 found.append((number, {"CLI Version": status.get("CLI Version", ""), **data}))
             elif not (place.count("/") > 1 and "all" in place and _says_none(status)):

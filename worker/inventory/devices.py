@@ -73,10 +73,10 @@ def volume_tables(sys: Path = SYS) -> dict[str, str]:
     if not any(sysfs.kind(name, sys) == "dm" for name in sysfs.names(sys)):
         return {}
     try:
-        said = ask("dmsetup", "table", limit_s=2)
+        output = ask("dmsetup", "table", limit_s=2)
     except ToolError:
         return {}
-    rows = (line.partition(": ") for line in said.out.splitlines()) if said.exit_code == 0 else ()
+    rows = (line.partition(": ") for line in output.out.splitlines()) if output.exit_code == 0 else ()
     found: dict[str, str] = {}
     for volume, _, row in rows:
         found[volume] = f"{found[volume]}\n{row}" if volume in found else row
@@ -110,8 +110,8 @@ def _sas(place: Path, sys: Path) -> tuple[int, int] | None:
 
 
 def _rate(words: str) -> int:
-    found = _RATE.match(words)
-    return round(float(found[1]) * 1e9) if found else 0
+    match = _RATE.match(words)
+    return round(float(match[1]) * 1e9) if match else 0
 
 
 def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> tuple[BlockDevice, ...]:

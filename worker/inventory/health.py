@@ -308,8 +308,8 @@ def of(name: str, sys: Path = SYS) -> DriveHealth:
 
 def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealth:
     statistics = ("--log=devstat",) if sata else ()
-    said = ask("smartctl", "--json=c", "--all", *statistics, "--nocheck=standby,0", path, limit_s=LIMIT_S)
-    return read_smartctl(said, name, serial)
+    output = ask("smartctl", "--json=c", "--all", *statistics, "--nocheck=standby,0", path, limit_s=LIMIT_S)
+    return read_smartctl(output, name, serial)
 
 
 def read_smartctl(said: ToolOutput, name: str, serial: str) -> DriveHealth:
@@ -350,8 +350,8 @@ def _wear(found: Smartctl) -> int | None:
 
 
 def _by_nvme_cli(name: str, path: str, serial: str) -> DriveHealth:
-    said = ask("nvme", "smart-log", "--output-format=json", path, limit_s=LIMIT_S)
-    return read_nvme_cli(said, name, serial)
+    output = ask("nvme", "smart-log", "--output-format=json", path, limit_s=LIMIT_S)
+    return read_nvme_cli(output, name, serial)
 
 
 def read_nvme_cli(said: ToolOutput, name: str, serial: str) -> DriveHealth:
@@ -413,7 +413,7 @@ def _by_intel(path: str, found: DriveHealth) -> Written:
 
 
 def _plugin(path: str, *command: str) -> str:
-    said = ask("nvme", *command, path, "--output-format=json", limit_s=LIMIT_S)
-    if said.exit_code:
-        raise ToolError(f"nvme {' '.join(command)}: {said.err.strip() or said.out.strip()}.")
-    return said.out
+    output = ask("nvme", *command, path, "--output-format=json", limit_s=LIMIT_S)
+    if output.exit_code:
+        raise ToolError(f"nvme {' '.join(command)}: {output.err.strip() or output.out.strip()}.")
+    return output.out

@@ -33,9 +33,9 @@ def _named(path: Path, vendor: str, device: str) -> str:
         return ""
     end = re.compile(r"\n[^\t#\n]").search(rows, start + 1)
     block = rows[start + 1 : end.start() if end else len(rows)]
-    found = re.search(rf"^\t{re.escape(device)}  (.+)$", block, re.MULTILINE)
+    match = re.search(rf"^\t{re.escape(device)}  (.+)$", block, re.MULTILINE)
     maker = block.partition("\n")[0].partition("  ")[2].strip()
-    return f"{maker} {found[1].strip()}" if found and device else ""
+    return f"{maker} {match[1].strip()}" if match and device else ""
 
 
 @lru_cache(maxsize=2)

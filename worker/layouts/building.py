@@ -399,12 +399,12 @@ def _stripe(layout: Layout, names: Names) -> Layout:
 
 def _numbers(program: str, fields: str, of: str) -> list[int]:
     try:
-        said = ask(program, "--noheadings", "--nosuffix", "--units", "b", "--options", fields, of)
+        output = ask(program, "--noheadings", "--nosuffix", "--units", "b", "--options", fields, of)
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
-    found = said.out.split()
-    if said.exit_code != 0 or len(found) != len(fields.split(",")) or not all(word.isdigit() for word in found):
-        raise LayoutFailed("layout_refused", f"{program} did not report {fields} of {of}: {said.err.strip()}")
+    found = output.out.split()
+    if output.exit_code != 0 or len(found) != len(fields.split(",")) or not all(word.isdigit() for word in found):
+        raise LayoutFailed("layout_refused", f"{program} did not report {fields} of {of}: {output.err.strip()}")
     return [int(word) for word in found]
 
 

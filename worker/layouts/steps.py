@@ -47,7 +47,7 @@ def run(
     Raises LayoutFailed layout_tool_missing or layout_refused, and what `stop_if_asked` raises.
     """
     try:
-        said = ask(
+        output = ask(
             *step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin, drives=drives,
             on_poll=lambda _output: stop_if_asked(),
         )  # fmt: skip
@@ -55,10 +55,12 @@ def run(
         raise LayoutFailed("layout_tool_missing", f"{error} It is needed to {step.words}.") from error
     except ToolError as error:
         raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}`: {error}") from error
-    if said.exit_code != 0:
-        words = _shortened(said.err.strip() or said.out.strip())
-        raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}` ended with status {said.exit_code}: {words}")
-    return said.out
+    if output.exit_code != 0:
+        words = _shortened(output.err.strip() or output.out.strip())
+        raise LayoutFailed(
+            "layout_refused", f"{step.words}: `{step.line}` ended with status {output.exit_code}: {words}"
+        )
+    return output.out
 
 
 def _shortened(words: str) -> str:
@@ -109,14 +111,14 @@ class Content(msgspec.Struct, frozen=True):
 def read_content(path: str) -> Content:
     """Raises LayoutFailed if blkid fails."""
     try:
-        said = ask("blkid", "--probe", "--output", "export", path, limit_s=READ_LIMIT_S)
+        output = ask("blkid", "--probe", "--output", "export", path, limit_s=READ_LIMIT_S)
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
-    if said.exit_code == NOTHING_FOUND:
+    if output.exit_code == NOTHING_FOUND:
         return Content()
-    if said.exit_code != 0:
-        raise LayoutFailed("layout_foreign", f"The content of {path} is unknown: blkid ended with {said.exit_code}.")
-    found = dict(line.partition("=")[::2] for line in said.out.splitlines())
+    if output.exit_code != 0:
+        raise LayoutFailed("layout_foreign", f"The content of {path} is unknown: blkid ended with {output.exit_code}.")
+    found = dict(line.partition("=")[::2] for line in output.out.splitlines())
     return Content(
         found.get("TYPE", ""), found.get("LABEL", ""), found.get("PTTYPE", ""), found.get("PTUUID", "").lower()
     )
@@ -136,12 +138,12 @@ def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
 def _group_of(path: str) -> str:
     """The volume group of a physical volume; "" if it is in none."""
     try:
-        said = ask("pvs", "--noheadings", "--options", "vg_name", os.path.realpath(path))
+        output = ask("pvs", "--noheadings", "--options", "vg_name", os.path.realpath(path))
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
-    if said.exit_code != 0:
-        raise LayoutFailed("layout_foreign", f"The volume group of {path} could not be read: {said.err.strip()}")
-    return said.out.strip()
+    if output.exit_code != 0:
+        raise LayoutFailed("layout_foreign", f"The volume group of {path} could not be read: {output.err.strip()}")
+    return output.out.strip()
 
 
 # Erase the signatures on a device, through a descriptor that the worker holds exclusively.

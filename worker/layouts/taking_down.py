@@ -143,8 +143,8 @@ class _TakeDown:
         steps.wait_for_udev(state=self._state)
 
     def _remove_group(self, step: Removal) -> None:
-        said = ask("vgs", "--noheadings", "--options", "vg_name")
-        if step.of in said.out.split():
+        output = ask("vgs", "--noheadings", "--options", "vg_name")
+        if step.of in output.out.split():
             self._do(step)
 
     def _stop(self, step: Removal) -> None:
@@ -193,8 +193,8 @@ class _TakeDown:
 def _arrays_called(name: str) -> Iterator[str]:
     for device in sysfs.names():
         if device.startswith("md"):
-            said = ask("mdadm", "--detail", "--export", f"/dev/{device}")
-            if array_name(said.out) == name:
+            output = ask("mdadm", "--detail", "--export", f"/dev/{device}")
+            if array_name(output.out) == name:
                 yield f"/dev/{device}"
 
 

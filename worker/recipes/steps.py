@@ -1,4 +1,4 @@
-"""Prefill and preparation steps, as text and as workloads. Both write with fio, whatever the engine of the measurement."""
+"""Prefill and preparation steps as text and as workloads. Both use fio, whatever the engine of the measurement."""
 
 import math
 from collections.abc import Iterable

@@ -234,9 +234,9 @@ class IrqBalance(Setting):
     def apply(self, subject: str, value: str) -> None:
         if value not in _WORDS:
             raise refused(f"irqbalance is on or off, not {value!r}.")
-        said = self._systemctl(_WORDS[value], _UNIT)
-        if said.exit_code:
-            raise refused(f"irqbalance could not be switched {value}: {said.err.strip() or said.out.strip()}")
+        output = self._systemctl(_WORDS[value], _UNIT)
+        if output.exit_code:
+            raise refused(f"irqbalance could not be switched {value}: {output.err.strip() or output.out.strip()}")
         self._wait_for(value)
 
     def missing(self, subject: str) -> str:

@@ -102,17 +102,17 @@ class SlowSensors:
 def server_watts() -> float | None:
     """Power of the whole server in watts; None if the management controller does not report it."""
     try:
-        said = ask("ipmitool", "dcmi", "power", "reading", limit_s=IPMI_LIMIT_S)
+        output = ask("ipmitool", "dcmi", "power", "reading", limit_s=IPMI_LIMIT_S)
     except ToolError as error:
         log.debug("IPMI power cannot be read: %s", error)
         return None
-    return read_dcmi(said.out)
+    return read_dcmi(output.out)
 
 
 def read_dcmi(text: str) -> float | None:
     """Parse the output of `ipmitool dcmi power reading`."""
-    found = _READING.search(text)
-    return float(found.group(1)) if found and _ACTIVE.search(text) else None
+    match = _READING.search(text)
+    return float(match.group(1)) if match and _ACTIVE.search(text) else None
 
 
 # Temperatures from the kernel's hardware monitoring (Documentation/hwmon/sysfs-interface.rst), in °C.

@@ -53,10 +53,10 @@ class Family(Protocol):
 def answer(drive: Lease, run: PurgeRun, *command: str, limit_s: float = 30.0) -> ToolOutput:
     """Run a short command that must succeed. Raises PurgeFailed with the command's output."""
     try:
-        said = ask(*command, limit_s=limit_s, state=run.state, drives=(drive.stable_id,))
+        output = ask(*command, limit_s=limit_s, state=run.state, drives=(drive.stable_id,))
     except ToolError as error:
         raise PurgeFailed("purge_tool_missing", str(error)) from error
-    return _succeeded(command, said)
+    return _succeeded(command, output)
 
 
 def to_the_end(drive: Lease, run: PurgeRun, *command: str, tick: Callable[[str], None], limit_s: float) -> str:
@@ -65,14 +65,14 @@ def to_the_end(drive: Lease, run: PurgeRun, *command: str, tick: Callable[[str],
     Raises PurgeFailed.
     """
     try:
-        said = ask(
+        output = ask(
             *command, limit_s=limit_s, merge_stderr=True, on_poll=tick, state=run.state, drives=(drive.stable_id,)
         )
     except ToolMissing as error:
         raise PurgeFailed("purge_tool_missing", str(error)) from error
     except ToolError as error:
         raise PurgeFailed("purge_timeout", f"{error} The drive may still be erasing itself.") from error
-    return _succeeded(command, said).out
+    return _succeeded(command, output).out
 
 
 def _succeeded(command: tuple[str, ...], said: ToolOutput) -> ToolOutput:

@@ -44,12 +44,12 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     if sysfs.transport(name) != "nvme":
         return ()
     try:
-        said = ask("nvme", "id-ctrl", "--output-format=json", sysfs.device_path(name))
-        found = msgspec.json.decode(said.out, type=Controller) if said.exit_code == 0 else None
+        output = ask("nvme", "id-ctrl", "--output-format=json", sysfs.device_path(name))
+        found = msgspec.json.decode(output.out, type=Controller) if output.exit_code == 0 else None
     except (ToolError, msgspec.DecodeError, msgspec.ValidationError) as error:
         return _all(f"The drive's features cannot be read: {error}")
     if found is None:
-        return _all(f"The drive's features cannot be read: {said.err.strip()[:500]}")
+        return _all(f"The drive's features cannot be read: {output.err.strip()[:500]}")
     return judged(found, other_namespaces(name))
 
 
@@ -131,7 +131,7 @@ def promises_zeros(name: str, method: PurgeMethod) -> bool | None:
     if method not in _SECURE_ERASE:
         return None
     try:
-        said = ask("nvme", "id-ns", "--output-format=json", sysfs.device_path(name))
-        return msgspec.json.decode(said.out, type=_Namespace).dlfeat & 7 == 1 or None
+        output = ask("nvme", "id-ns", "--output-format=json", sysfs.device_path(name))
+        return msgspec.json.decode(output.out, type=_Namespace).dlfeat & 7 == 1 or None
     except (ToolError, msgspec.DecodeError, msgspec.ValidationError):
         return None

@@ -46,8 +46,8 @@ def progress_in(mdstat: str, name: str) -> Progress | None:
     of = ""
     for line in mdstat.splitlines():
         of = of if line.startswith(" ") else line.partition(" ")[0]
-        if of == name and (found := _PROGRESS.search(line)):
-            return Progress(_KIB * int(found[1]), _KIB * int(found[2]))
+        if of == name and (match := _PROGRESS.search(line)):
+            return Progress(_KIB * int(match[1]), _KIB * int(match[2]))
     return None
 
 

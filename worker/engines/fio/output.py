@@ -114,9 +114,9 @@ class OutputReader:
 
     def _find_begin(self) -> bool:
         """Drop the text before the next dump, but keep a last line that may start one."""
-        found = _BEGIN.search(self._buffer, 0)
-        if found and found.end() < len(self._buffer):
-            self._drop(found.start())
+        match = _BEGIN.search(self._buffer, 0)
+        if match and match.end() < len(self._buffer):
+            self._drop(match.start())
             self._inside, self._seen = True, 1
             return True
         self._drop(self._buffer.rfind(b"\n") + 1)
@@ -125,11 +125,11 @@ class OutputReader:
         return False
 
     def _find_end(self) -> int | None:
-        found = _END.search(self._buffer, self._seen)
-        if found is None or not found.group().endswith(b"\n"):
+        match = _END.search(self._buffer, self._seen)
+        if match is None or not match.group().endswith(b"\n"):
             self._seen = max(1, self._buffer.rfind(b"\n"))
             return None
-        return found.end()
+        return match.end()
 
     def _take(self, end: int) -> list[Dump]:
         """Decode a possible dump; if it is not one, its first line was only text."""

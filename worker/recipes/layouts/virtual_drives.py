@@ -44,10 +44,10 @@ class Bay(msgspec.Struct, frozen=True):
 
 def bay(path: str) -> Bay | None:
     """Parse a path; None if it is not a bay of a controller whose tool can create virtual drives."""
-    found = _SLOT.fullmatch(path)
-    if found is None or family(found["tool"]) is None:
+    match = _SLOT.fullmatch(path)
+    if match is None or family(match["tool"]) is None:
         return None
-    return Bay(found["tool"], found["controller"], found["slot"])
+    return Bay(match["tool"], match["controller"], match["slot"])
 
 
 def family(tool: str) -> str | None:
