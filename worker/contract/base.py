@@ -159,6 +159,14 @@ def _subclasses(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
         yield from _subclasses(found)
 
 
+class TargetKind(StrEnum):
+    BLOCK = "block"
+    DIRECTORY = "directory"
+    FILE = "file"
+    POOL = "pool"  # drives for layouts; in a policy, never in a stream
+    SLOT = "slot"  # a drive that only its RAID controller sees, for virtual drives; never in a stream
+
+
 # The common part of all engines' workloads: what they need from a target, and what they do to it.
 #
 # The guard, previews and estimates use only these fields and properties. Units are bytes and seconds.

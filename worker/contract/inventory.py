@@ -5,8 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Count, Id, Message, Name, Path, SmallCount, Text
-from worker.contract.workload import TargetKind
+from worker.contract.base import Count, Id, Message, Name, Path, SmallCount, TargetKind, Text
 
 # RAID controllers and host bus adapters, with their drives. Unknown is None or "", never a guess.
 #

@@ -9,8 +9,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from worker.contract.base import Message
-from worker.contract.workload import KIB, MIB
+from worker.contract.base import KIB, MIB, Message
 
 
 class Raid(StrEnum):

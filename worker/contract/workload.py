@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from worker.contract.array_action import ArrayActionWorkload
-from worker.contract.base import KIB, MIB, Buffers, Id, Message, Name, Number, Path, Workload
+from worker.contract.base import KIB, MIB, Buffers, Id, Message, Name, Number, Path, TargetKind, Workload
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
 from worker.contract.idle import IdleWorkload
@@ -77,7 +77,8 @@ class Stopped(Message, frozen=True, kw_only=True):
 
 
 __all__ = [  # re-exported
-    "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload", "Workload",
+    "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload",
+    "TargetKind", "Workload",
 ]  # fmt: skip
 
 
@@ -370,14 +371,6 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
 # The registry: every engine's workload.
 AnyWorkload = FioWorkload | CopyWorkload | PgbenchWorkload | IdleWorkload | ArrayActionWorkload
-
-
-class TargetKind(StrEnum):
-    BLOCK = "block"
-    DIRECTORY = "directory"
-    FILE = "file"
-    POOL = "pool"  # drives for layouts; in a policy, never in a stream
-    SLOT = "slot"  # a drive that only its RAID controller sees, for virtual drives; never in a stream
 
 
 class TargetRef(Message, frozen=True, kw_only=True):

@@ -11,17 +11,16 @@ from worker import guard, policy
 from worker.contract.base import MAX_LABEL, MAX_TEXT
 from worker.contract.items import PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import LayoutRequest, TrialOrder
-from worker.contract.workload import Stream, TargetKind, TargetRef
+from worker.contract.workload import Stream, TargetKind, TargetRef, WriteStep
 from worker.drives.purge import purge_target
 from worker.kernel.targets import OpenTarget
 from worker.layouts import building, taking_down
 from worker.layouts.steps import Built, LayoutFailed
-from worker.orders.preparation import Steps, admissible, watch_drives
 from worker.orders.trial_state import TrialState, stable_ids
 from worker.policy import PolicyEntry
 from worker.recipes.layouts.problems import array_problem
 from worker.recipes.layouts.text import write
-from worker.recipes.steps import render_prefill
+from worker.recipes.steps import render_prefill, step_stream
 from worker.settings import SETTING_NAMES, session
 from worker.telemetry.kernel_log import names_in
 
@@ -32,6 +31,7 @@ from worker.telemetry.kernel_log import names_in
 #
 # Settings are restored before a layout is taken down, because the settings of an array disappear with it.
 
+ANY_CAPACITY = 2**30  # where only the kind of access matters, before the target is open
 KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
 
@@ -210,9 +210,9 @@ def hold_targets(state: TrialState) -> None:
         guard.refuse_quarantined(stable_ids(target), state.host.state)
         state.targets.update((stream.number, _with_array(state, stream, target)) for stream in streams)
     state.kernel.about(names_in(state.targets.values()))
-    written = Steps(state).written
+    written = state.step_writers
     if not written:
-        watch_drives(state)
+        state.watch_drives()
     if _writes(state):
         writers = (*state.streams, *written)
         state.write_limit.begin(state.allowed, writers, state.targets, state.order.layouts, state.order.settings)
@@ -236,9 +236,7 @@ def apply_settings(state: TrialState) -> None:
 
 
 def _writes(state: TrialState) -> bool:
-    return bool(Steps(state).written) or any(
-        stream.workload.writes or render_prefill(stream) for stream in state.streams
-    )
+    return bool(state.step_writers) or any(stream.workload.writes or render_prefill(stream) for stream in state.streams)
 
 
 def by_target(streams: tuple[Stream, ...]) -> list[list[Stream]]:
@@ -250,6 +248,12 @@ def by_target(streams: tuple[Stream, ...]) -> list[list[Stream]]:
     for stream in streams:
         groups.setdefault(stream.target, []).append(stream)
     return list(groups.values())
+
+
+def admissible(order: TrialOrder, streams: list[Stream]) -> list[Stream]:
+    """The streams, and those of the steps that write, for the guard: their amounts do not matter."""
+    steps = [step for step in order.steps if isinstance(step, WriteStep)]
+    return [*streams, *(step_stream(step, stream, ANY_CAPACITY) for stream in streams for step in steps)]
 
 
 def strictest(order: TrialOrder, streams: list[Stream]) -> Stream:

@@ -8,17 +8,16 @@ from typing import Any
 
 from worker import engines, inventory, recipes
 from worker.contract.items import Direction, Observed, Phase, PhaseName, Sample, StreamStarted
-from worker.contract.orders import TrialOrder
 from worker.contract.workload import FlushStep, PauseStep, Step, Stream, TargetKind, WriteStep
 from worker.drives.records import TrialDrives
-from worker.engines.base import StreamFailed, errno_words, size_of
+from worker.engines.base import StreamFailed, errno_words
 from worker.guard.directories import PRIVATE
 from worker.kernel.files import unwritten_bytes, unwritten_words
 from worker.kernel.targets import OpenTarget
 from worker.orders.trial_state import TrialState
 from worker.process.scope import Scope
 from worker.recipes.base import target_names
-from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
+from worker.recipes.steps import prepared, render_prefill, step_words
 from worker.settings import memory, settings_facts
 
 # Prefill: write files once, completely, before they are first read.
@@ -86,99 +85,66 @@ def _prefill_progress(state: TrialState, stream: Stream) -> Callable[[float], No
 # The steps in order, each on one target after another.
 
 PROGRESS_EVERY_S = 1.0
-ANY_CAPACITY = 2**30  # where only the kind of access matters, before the target is open
 
 
-def admissible(order: TrialOrder, streams: list[Stream]) -> list[Stream]:
-    """The streams, and those of the steps that write, for the guard: their amounts do not matter."""
-    return [*streams, *(step_stream(step, each, ANY_CAPACITY) for each in streams for step in _writing(order))]
+def run_steps(state: TrialState) -> None:
+    for number, step in enumerate(state.order.steps, start=1):
+        if isinstance(step, PauseStep):
+            _pause(state, step)
+            continue
+        for stream in prepared(state.streams):
+            state.enter(PhaseName.PREPARE, stream=stream.number, step=step)
+            if isinstance(step, FlushStep):
+                _flush(stream, state.targets[stream.number])
+            else:
+                _write(state, step, number, stream)
+    if state.step_writers:
+        state.watch_drives()
 
 
-def _writing(order: TrialOrder) -> Iterator[WriteStep]:
-    return (step for step in order.steps if isinstance(step, WriteStep))
+def _write(state: TrialState, step: WriteStep, number: int, stream: Stream) -> None:
+    writer = state.step_writer(step, number, stream)
+    # The drives of a layout have an unknown state.
+    drives = None if state.layouts else TrialDrives(state.host.drives)
+    if drives:
+        drives.begin([writer], state.targets)
+    try:
+        with state.scope(f"{stream.number}.step{number}", state.targets[stream.number]) as scope:
+            _run_writer(state, step, writer, scope)
+    finally:
+        if drives:
+            drives.end({})
 
 
-class Steps:
-    """The steps of one trial."""
+def _run_writer(state: TrialState, step: WriteStep, writer: Stream, scope: Scope) -> None:
+    wanted, moved = writer.workload.moved_bytes or 0, 0
 
-    def __init__(self, state: TrialState) -> None:
-        self._state = state
-        self._order = state.order
-        self._streams = prepared(state.streams)
-        self._targets = state.targets
+    def report(item: StreamStarted | Sample) -> None:
+        nonlocal moved
+        if isinstance(item, Sample):
+            moved += sum(each.bytes for each in item.directions)
+            _report_progress(state, step, 100 * moved / wanted, writer.number)
 
-    @property
-    def written(self) -> list[Stream]:
-        """The streams of the steps that write."""
-        numbered = enumerate(self._order.steps, start=1)
-        return [self._writer(step, number, stream) for number, step in numbered if isinstance(step, WriteStep)
-                for stream in self._streams]  # fmt: skip
+    result = engines.engine_of(writer).run_stream(state.running(writer, scope, report=report))
+    written = sum(each.bytes for each in result.directions if each.direction is Direction.WRITE)
+    if result.stalled_s:
+        raise StreamFailed("engine_silent", f"The target stalled in step {step_words(step)}.")
+    if written != wanted:
+        words = f"Step {step_words(step)} wrote {written} of {wanted} bytes: {result.stderr[-2000:]}"
+        raise StreamFailed("step_failed", words)
 
-    def run(self) -> None:
-        """Raises StreamFailed and TrialStopped."""
-        for number, step in enumerate(self._order.steps, start=1):
-            if isinstance(step, PauseStep):
-                self._pause(step)
-                continue
-            for stream in self._streams:
-                self._state.enter(PhaseName.PREPARE, stream=stream.number, step=step)
-                if isinstance(step, FlushStep):
-                    _flush(stream, self._targets[stream.number])
-                else:
-                    self._write(step, number, stream)
 
-    def _writer(self, step: WriteStep, number: int, stream: Stream) -> Stream:
-        capacity = size_of(stream, self._targets[stream.number]) or 0
-        if not stream.workload.size_bytes and not capacity:
-            raise StreamFailed("option_refused", f"The capacity of {stream.target.path} is unknown: give a size.")
-        return step_stream(step, stream, capacity, number=number)
+def _report_progress(state: TrialState, step: Step, percent: float, stream: int | None = None) -> None:
+    state.emit(Phase(at=time.time(), name=PhaseName.PREPARE, step=step, stream=stream, percent=min(100.0, percent)))
 
-    def _write(self, step: WriteStep, number: int, stream: Stream) -> None:
-        writer, open_target = self._writer(step, number, stream), self._targets[stream.number]
-        # The drives of a layout have an unknown state.
-        recorded = None if self._state.layouts else TrialDrives(self._state.host.drives)
-        if recorded:
-            recorded.begin([writer], self._targets)
-        try:
-            with self._state.scope(f"{stream.number}.step{number}", open_target) as scope:
-                self._run(step, writer, scope)
-        finally:
-            if recorded:
-                recorded.end({})
 
-    def _run(self, step: WriteStep, writer: Stream, scope: Scope) -> None:
-        wanted = writer.workload.moved_bytes or 0
-        running = self._state.running(writer, scope, report=self._progress(step, writer.number, wanted))
-        result = engines.engine_of(writer).run_stream(running)
-        written = sum(each.bytes for each in result.directions if each.direction is Direction.WRITE)
-        if result.stalled_s:
-            raise StreamFailed("engine_silent", f"The target stalled in step {step_words(step)}.")
-        if written != wanted:
-            words = f"Step {step_words(step)} wrote {written} of {wanted} bytes: {result.stderr[-2000:]}"
-            raise StreamFailed("step_failed", words)
-
-    def _progress(self, step: Step, stream: int, wanted: int) -> Callable[[StreamStarted | Sample], None]:
-        moved = 0
-
-        def report(item: StreamStarted | Sample) -> None:
-            nonlocal moved
-            if isinstance(item, Sample):
-                moved += sum(each.bytes for each in item.directions)
-                self._tell(step, 100 * moved / wanted, stream)
-
-        return report
-
-    def _tell(self, step: Step, percent: float, stream: int | None = None) -> None:
-        fields = {"name": PhaseName.PREPARE, "step": step, "stream": stream}
-        self._state.emit(Phase(at=time.time(), percent=min(100.0, percent), **fields))  # type: ignore[arg-type]
-
-    def _pause(self, step: PauseStep) -> None:
-        self._state.enter(PhaseName.PREPARE, step=step)
-        began = time.monotonic()
-        while (left := began + step.seconds - time.monotonic()) > 0:
-            if self._state.control.stopped.wait(min(PROGRESS_EVERY_S, left)):
-                return
-            self._tell(step, 100 * (time.monotonic() - began) / step.seconds)
+def _pause(state: TrialState, step: PauseStep) -> None:
+    state.enter(PhaseName.PREPARE, step=step)
+    began = time.monotonic()
+    while (left := began + step.seconds - time.monotonic()) > 0:
+        if state.control.stopped.wait(min(PROGRESS_EVERY_S, left)):
+            return
+        _report_progress(state, step, 100 * (time.monotonic() - began) / step.seconds)
 
 
 def _flush(stream: Stream, open_target: OpenTarget) -> None:
@@ -195,18 +161,6 @@ def _flush(stream: Stream, open_target: OpenTarget) -> None:
             raise StreamFailed("step_failed", f"{name} cannot be flushed: {errno_words(error.errno or 0)}.") from error
         finally:
             os.close(fd)
-
-
-def run_steps(state: TrialState) -> None:
-    steps = Steps(state)
-    steps.run()
-    if steps.written:
-        watch_drives(state)
-
-
-def watch_drives(state: TrialState) -> None:
-    """Building a layout writes to its drives, so their state is unknown from then on."""
-    state.drive_states = state.drives.begin(() if state.layouts else state.streams, state.targets)
 
 
 def observe(state: TrialState) -> None:

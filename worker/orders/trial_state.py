@@ -7,9 +7,10 @@ from typing import Any
 
 from worker.contract.items import KernelLog, Phase, PhaseName, SettingRecord
 from worker.contract.orders import TrialOrder
-from worker.contract.workload import Stream, TargetRef
+from worker.contract.workload import Stream, TargetRef, WriteStep
 from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear, WriteLimit, drives_under
+from worker.engines.base import StreamFailed, size_of
 from worker.engines.running import Running
 from worker.engines.stopping import SharedStop
 from worker.kernel import sysfs
@@ -19,6 +20,7 @@ from worker.orders.context import OrderContext
 from worker.policy import Policy
 from worker.process.run import Limits
 from worker.process.scope import Scope, open_scope
+from worker.recipes.steps import prepared, step_stream
 from worker.telemetry.kernel_log import KernelWatch, names_at
 
 
@@ -55,6 +57,27 @@ class TrialState:
     def devices(self) -> set[str]:
         """Kernel names of all devices under the targets, and of the members of layouts."""
         return {name for target in self.targets.values() for name in (*target.devices, *target.members)}
+
+    @property
+    def step_writers(self) -> list[Stream]:
+        """The streams of the steps that write."""
+        return [
+            self.step_writer(step, number, stream)
+            for number, step in enumerate(self.order.steps, start=1)
+            if isinstance(step, WriteStep)
+            for stream in prepared(self.streams)
+        ]
+
+    def step_writer(self, step: WriteStep, number: int, stream: Stream) -> Stream:
+        """The stream of one step, by its number in the order. Raises StreamFailed."""
+        capacity = size_of(stream, self.targets[stream.number]) or 0
+        if not stream.workload.size_bytes and not capacity:
+            raise StreamFailed("option_refused", f"The capacity of {stream.target.path} is unknown: give a size.")
+        return step_stream(step, stream, capacity, number=number)
+
+    def watch_drives(self) -> None:
+        """Building a layout writes to its drives, so their state is unknown from then on."""
+        self.drive_states = self.drives.begin(() if self.layouts else self.streams, self.targets)
 
     def enter(self, name: PhaseName, **fields: Any) -> None:
         """Start a phase; `fields` are those of the contract. Raises TrialStopped."""
