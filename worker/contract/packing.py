@@ -122,7 +122,7 @@ def pack(histogram: Histogram) -> bytes:
     steps = list(map(sub, histogram.latency_ns, chain((0,), histogram.latency_ns)))
     changes = list(map(ne, steps, chain((0,), steps)))
     counts = [2 * count - 2 + change for count, change in zip(histogram.counts, changes, strict=True)]
-    return _varints(chain((len(counts),), counts, compress(steps, changes)))
+    return b"".join(map(_VARINTS.__getitem__, chain((len(counts),), counts, compress(steps, changes))))
 
 
 def unpack(data: bytes | memoryview) -> Histogram:
@@ -162,10 +162,6 @@ class _Varints(dict[int, bytes]):
 
 
 _VARINTS = _Varints()
-
-
-def _varints(numbers: Iterable[int]) -> bytes:
-    return b"".join(map(_VARINTS.__getitem__, numbers))
 
 
 _NUMBER = re.compile(rb"[\x80-\xff]*[\x00-\x7f]")

@@ -144,7 +144,7 @@ def read_device(
         size_bytes=sysfs.size_bytes(name, sys),
         logical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/logical_block_size", sys),
         physical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/physical_block_size", sys),
-        rotational=_flag(sysfs.attribute(sysfs.whole(name, sys), "queue/rotational", sys)),
+        rotational={"0": False, "1": True}.get(sysfs.attribute(sysfs.whole(name, sys), "queue/rotational", sys)),
         read_only=sysfs.attribute(name, "ro", sys) == "1",
         scheduler=current,
         schedulers=choices,
@@ -185,10 +185,6 @@ def holders(name: str, usage: Usage, sys: Path = SYS) -> tuple[Holder, ...]:
         *(Holder(kind="swap", detail="swap") for swap in usage.swaps if swap == name),
         *(Holder(kind="holder", detail=holder) for holder in sysfs.holders(name, sys)),
     )
-
-
-def _flag(text: str) -> bool | None:
-    return {"0": False, "1": True}.get(text)
 
 
 def _signature(name: str, sys: Path) -> str:

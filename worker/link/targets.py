@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -205,7 +205,7 @@ def _report_entry(
         size_bytes=found.size_bytes,
         file_system=found.file_system,
         test_file_bytes=found.test_file_bytes,
-        logical_block_bytes=_logical_block_bytes(found.device),
+        logical_block_bytes=((sysfs.number(found.device, "queue/logical_block_size") or 0) if found.device else 0),
         device=found.device,
         opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else found.model,
@@ -231,10 +231,6 @@ def _warnings(
     yield from target_warnings(entry, device, drives)
 
 
-def _logical_block_bytes(device: str) -> int:
-    return (sysfs.number(device, "queue/logical_block_size") or 0) if device else 0
-
-
 def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:
     drives = map(sysfs.stable_id, drives_under([device])) if device else ()
     return next((QUARANTINED + quarantined[drive] for drive in drives if drive in quarantined), "")
@@ -250,7 +246,7 @@ def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget])
         path=POOL_PATH,
         stable_id=allowed.identity(pool.id),
         destroy=True,
-        settings=_common_settings(reports),
+        settings=tuple(name for name in reports[0].settings if all(name in each.settings for each in reports)),
         present=not missing,
         problem="; ".join(f"{each.id}: {each.problem}" for each in missing)[:2000],
         size_bytes=sum(each.size_bytes for each in reports),
@@ -259,10 +255,6 @@ def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget])
         drives=pool.drives,
         warnings=tuple(dict.fromkeys(words for each in reports for words in each.warnings))[:MAX_WARNINGS],
     )
-
-
-def _common_settings(reports: Sequence[PolicyTarget]) -> tuple[str, ...]:
-    return tuple(name for name in reports[0].settings if all(name in each.settings for each in reports))
 
 
 def read_policy(path: Path) -> tuple[Policy | None, str]:

@@ -106,7 +106,7 @@ def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
 
     def tick(_: str) -> None:
         passed = time.monotonic() - began
-        run.progress(_estimated(passed, takes_s), takes_s or None)
+        run.progress((min(99.0, 100 * passed / takes_s) if takes_s else None), takes_s or None)
 
     try:
         answer(drive, run, *set_password)
@@ -119,10 +119,6 @@ def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
         raise PurgeFailed(error.code, f"{error.message} {left}") from error
     run.journal.drop_password(known.stable_id)
     return Sent((" ".join(set_password), " ".join(erase)), printed)
-
-
-def _estimated(passed_s: float, takes_s: float) -> float | None:
-    return min(99.0, 100 * passed_s / takes_s) if takes_s else None
 
 
 def remove_password(known: DrivePassword, journal: Journal, state: Path) -> str:

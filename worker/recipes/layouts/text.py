@@ -54,7 +54,7 @@ def parse(text: str) -> Layout:
     for number, layer in enumerate(rest):
         if not layer:
             raise LayoutError(f"a layer is missing between two `/` in `{text.strip()}`")
-        if _is_stripe(layer) and "file_system" not in given and "stripe" not in given:
+        if layer.lower().startswith(("lvm ", "md ")) and "file_system" not in given and "stripe" not in given:
             given |= _stripe(layer)
         elif number == len(rest) - 1:
             given |= _file_system(layer)
@@ -157,10 +157,6 @@ def _virtual_drive(match: "re.Match[str]", raid: Raid) -> Given:
     mirrors = int(match["drives"] or 0) // 2 if raid is Raid.RAID10 else 1
     policies = sorted((_named(DrivePolicy, word, "a policy") for word in words), key=tuple(DrivePolicy).index)
     return {"maker": Maker.CONTROLLER, "spans": int(match["spans"] or mirrors or 1), "policies": tuple(policies)}
-
-
-def _is_stripe(text: str) -> bool:
-    return text.lower().startswith(("lvm ", "md "))
 
 
 def _stripe(text: str) -> Given:
