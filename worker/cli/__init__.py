@@ -79,16 +79,16 @@ def run_start(_options: argparse.Namespace, paths: Paths) -> int:
 
 
 def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
-    found = inventory.take()
+    taken = inventory.take()
     if options.json:
-        print(msgspec.json.encode(found).decode())
+        print(msgspec.json.encode(taken).decode())
         return 0
-    print("\n".join(_host_lines(found)))
+    print("\n".join(_host_lines(taken)))
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
-    print("\n" + formatting.table(head, map(_device_row, found.block_devices)))
-    if found.controllers:
+    print("\n" + formatting.table(head, map(_device_row, taken.block_devices)))
+    if taken.controllers:
         columns = ("controller", "model", "firmware", "drives", "tool")
-        print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
+        print("\n" + formatting.table(columns, map(_controller_row, taken.controllers)))
     allowed, _ = read_policy(paths.policy)
     targets, built = (report_targets_here(allowed, paths), layouts_here(paths)) if allowed else ((), {})
     rows = [(t.id, t.kind.value, t.path, _state(t, built.get(t.stable_id))) for t in targets]

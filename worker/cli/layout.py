@@ -53,14 +53,14 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     if options.build:
         return _build(options, paths)
     try:
-        found = [_shown(layout, options.drive) for layout in sweep(options.line)]
+        shown = [_shown(layout, options.drive) for layout in sweep(options.line)]
     except (LayoutError, ValueError) as error:
         print(f"sweetspot-worker: {error}.", file=sys.stderr)
         return 2
     if options.json:
-        print(msgspec.json.encode(found).decode())
+        print(msgspec.json.encode(shown).decode())
     else:
-        print("\n".join(_lines(found[0]) if len(found) == 1 else [_table(found)]))
+        print("\n".join(_lines(shown[0]) if len(shown) == 1 else [_table(shown)]))
     return 0
 
 

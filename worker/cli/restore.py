@@ -62,11 +62,11 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
             *building.restore(work.layouts, state=paths.state, journal=journal),
             *(remove_passwords(journal, paths.state) if work.passwords else ()),
         ]
-        kept = [] if options.layout else [_kept_line(record) for record in journal.layouts(BY_HAND)]
+        kept_lines = [] if options.layout else [_kept_line(record) for record in journal.layouts(BY_HAND)]
         unreadable = _unreadable_lines(journal)
     if options.json:
         print(msgspec.json.encode(results).decode())
-    lines = [*([] if options.json else map(restored_line, results)), *kept, *unreadable]
+    lines = [*([] if options.json else map(restored_line, results)), *kept_lines, *unreadable]
     if not options.json and not lines:
         lines = ["Nothing to restore."]
     print("".join(f"{line}\n" for line in lines), end="", file=messages)

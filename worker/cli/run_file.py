@@ -86,8 +86,8 @@ class Console:
 def _phase(item: Phase) -> str:
     percent = "" if item.percent is None else f"{item.percent:.0f} %"
     stream = "" if item.stream is None else f"stream {item.stream}"
-    told = (item.name, percent, item.target, item.method or "", item.layout, stream)
-    return " ".join([time.strftime("%H:%M:%S", time.localtime(item.at)), *filter(None, told)])
+    fields = (item.name, percent, item.target, item.method or "", item.layout, stream)
+    return " ".join([time.strftime("%H:%M:%S", time.localtime(item.at)), *filter(None, fields)])
 
 
 def _setting(item: SettingRecord) -> str:

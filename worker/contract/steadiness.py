@@ -142,8 +142,8 @@ def steadiness_in(samples: Sequence[Timed], from_ms: int, to_ms: int) -> Steadin
         for offset_ms, length_ms, count in samples
         if from_ms <= offset_ms - length_ms / 2 < to_ms
     ]
-    found = steadiness(inside)
-    return msgspec.structs.replace(found, step_at_s=found.step_at_s + from_ms // 1000)
+    steady = steadiness(inside)
+    return msgspec.structs.replace(steady, step_at_s=steady.step_at_s + from_ms // 1000)
 
 
 def steadiness(samples: Iterable[Timed]) -> Steadiness:

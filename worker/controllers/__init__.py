@@ -39,19 +39,19 @@ class ToolAnswers(msgspec.Struct, frozen=True):
 
 def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
     """Call every tool that may support controllers of these drivers. Takes seconds; never raises."""
-    found: list[tuple[str, Controller]] = []
+    named_controllers: list[tuple[str, Controller]] = []
     problems: dict[str, list[str]] = {}
     present, give_up_at = frozenset(drivers), time.monotonic() + TOTAL_LIMIT_S
     for adapter in ADAPTERS:
         its_own = sorted(present & set(adapter.drivers))
         try:
-            told = _read(adapter, give_up_at) if its_own else ()
+            listed = _read(adapter, give_up_at) if its_own else ()
         except ToolError as error:
             for driver in its_own:
                 problems.setdefault(driver, []).append(str(error))
         else:
-            found += [(adapter.name, each) for each in told if not _known(each, found)]
-    return ToolAnswers(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
+            named_controllers += [(adapter.name, each) for each in listed if not _known(each, named_controllers)]
+    return ToolAnswers(tuple(named_controllers), {driver: " ".join(said) for driver, said in problems.items()})
 
 
 def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
@@ -89,15 +89,15 @@ def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
 
 def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
     """Controllers by PCI address. Without an address, a controller is used if only one function matches."""
-    found = {}
+    matched = {}
     for name, controller in told.controllers:
         adapter = adapter_named(name)
         its_own = [address for address, driver in drivers.items() if driver in adapter.drivers]
         if controller.address in its_own:
-            found[controller.address] = adapter, controller
+            matched[controller.address] = adapter, controller
         elif not controller.address and len(its_own) == 1:
-            found[its_own[0]] = adapter, controller
-    return found
+            matched[its_own[0]] = adapter, controller
+    return matched
 
 
 def take(
@@ -107,9 +107,9 @@ def take(
     ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
     disks = [device for device in devices if not device.parents and device.kind == "disk"]
     known = by_address(told, {function.address: function.driver for function in ours})
-    found = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
+    with_function = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
     lost = [each for _, each in told.controllers if not any(each is one for _, one in known.values())]
-    return (*found, *(replace(each, problem=_UNPLACED) for each in lost))
+    return (*with_function, *(replace(each, problem=_UNPLACED) for each in lost))
 
 
 def _one(
@@ -182,8 +182,8 @@ def _bay(name: str, sys: Path) -> str:
 
 
 def _with_device(drive: VirtualDrive, adapter: Adapter, disks: list[BlockDevice], sys: Path) -> VirtualDrive:
-    found = (disk.name for disk in disks if is_shown_as(drive, adapter, disk.name, disk.wwn, sys))
-    return replace(drive, device=next(found, ""))
+    names = (disk.name for disk in disks if is_shown_as(drive, adapter, disk.name, disk.wwn, sys))
+    return replace(drive, device=next(names, ""))
 
 
 def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys: Path = SYS) -> bool:

@@ -44,9 +44,9 @@ class Areca(Adapter):
 
     def _drives(self) -> Iterator[PhysicalDrive]:
         for number in numbers(self.say("disk", "info")):
-            told = fields(self.say("disk", "info", f"drv={number}"))
-            if base.known(told.get("model name", "")):
-                yield physical_drive(number, told)
+            values = fields(self.say("disk", "info", f"drv={number}"))
+            if base.known(values.get("model name", "")):
+                yield physical_drive(number, values)
 
     def _hardware(self) -> Fields:
         try:

@@ -186,9 +186,9 @@ Fields = Mapping[str, str]
 
 def pairs(lines: Iterable[str], separator: str = ":") -> dict[str, str]:
     """`Name   : value` and `Name: value` by lower-case name; the first of several equal names."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
         name, between, value = line.partition(separator)
         if between:
-            found.setdefault(" ".join(name.lower().split()), value.strip())
-    return found
+            values.setdefault(" ".join(name.lower().split()), value.strip())
+    return values

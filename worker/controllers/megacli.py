@@ -51,8 +51,8 @@ class MegaCli(Adapter):
         return is_megaraid_target(drive, place)
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        told = by_adapter(self.say("-AdpAllInfo", "-aAll", "-NoLog"))
-        if not told:
+        sections = by_adapter(self.say("-AdpAllInfo", "-aAll", "-NoLog"))
+        if not sections:
             raise self.refused("it lists no controller")
         places = by_adapter(self._any("-AdpGetPciInfo", "-aAll"))
         virtual = by_adapter(self._any("-LdPdInfo", "-aAll"))
@@ -60,12 +60,12 @@ class MegaCli(Adapter):
         batteries = by_adapter(self._any("-AdpBbuCmd", "-GetBbuStatus", "-aAll"))
         return tuple(
             controller(number, lines, *(each.get(number, []) for each in (places, virtual, physical, batteries)))
-            for number, lines in told.items()
+            for number, lines in sections.items()
         )
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        told = by_adapter(self.say("-LDInfo", f"-L{number}", f"-a{controller}", "-NoLog"))
-        return find_drive(self, tuple(virtual_drives(told.get(controller, []))), number)
+        sections = by_adapter(self.say("-LDInfo", f"-L{number}", f"-a{controller}", "-NoLog"))
+        return find_drive(self, tuple(virtual_drives(sections.get(controller, []))), number)
 
     def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
         return "-LDSetProp", word, f"-L{number}", f"-a{controller}", "-NoLog"
@@ -94,30 +94,30 @@ class MegaCli(Adapter):
 
 def by_adapter(text: str) -> dict[str, Lines]:
     """The lines of each adapter; a line with its number starts its section."""
-    found: dict[str, Lines] = {}
+    sections: dict[str, Lines] = {}
     number = ""
     for line in text.splitlines():
         if match := _ADAPTER.match(line):
             number = match[1]
-            found.setdefault(number, [])
+            sections.setdefault(number, [])
         if number:
-            found[number].append(line)
-    return found
+            sections[number].append(line)
+    return sections
 
 
 def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical: Lines, battery: Lines) -> Controller:
-    told = pairs(lines)
+    values = pairs(lines)
     return Controller(
         address=_address(pairs(place)),
         tool=MegaCli.name,
         number=number,
-        model=base.known(told.get("product name", "")),
-        serial=base.known(told.get("serial no", "")),
-        firmware=base.known(told.get("fw version", "")),
-        bios=base.known(told.get("bios version", "")),
-        subsystem=":".join(filter(None, (told.get("subvendorid", ""), told.get("subdeviceid", "")))).lower(),
-        cache_bytes=base.size(told.get("memory size", ""), unit=base.KIB) or None,
-        battery=_battery(pairs(battery), base.known(told.get("bbu", ""))),
+        model=base.known(values.get("product name", "")),
+        serial=base.known(values.get("serial no", "")),
+        firmware=base.known(values.get("fw version", "")),
+        bios=base.known(values.get("bios version", "")),
+        subsystem=":".join(filter(None, (values.get("subvendorid", ""), values.get("subdeviceid", "")))).lower(),
+        cache_bytes=base.size(values.get("memory size", ""), unit=base.KIB) or None,
+        battery=_battery(pairs(battery), base.known(values.get("bbu", ""))),
         virtual_drives=tuple(virtual_drives(virtual)),
         physical_drives=tuple(_physical_drive(part) for part in _parts(physical, "Enclosure Device ID")),
     )
@@ -156,26 +156,26 @@ def virtual_drives(lines: Lines) -> Iterator[VirtualDrive]:
 
 
 def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
-    told = pairs(lines[1:])
-    setting, now = _policies(told.get("default cache policy", "")), _policies(told.get("current cache policy", ""))
+    values = pairs(lines[1:])
+    setting, now = _policies(values.get("default cache policy", "")), _policies(values.get("current cache policy", ""))
     wanted, working = _first(_WRITE, setting), _first(_WRITE, now)
     bad_battery = _first(_BAD_BATTERY, setting)
     always = bad_battery == "cached"
     return VirtualDrive(
         number=number,
         target=target,
-        name=base.known(told.get("name", "")),
-        level=_level(told),
-        strip_bytes=base.size(told.get("strip size") or told.get("stripe size", ""), unit=base.KIB),
-        spans=int(depth) if (depth := told.get("span depth", "")).isdecimal() else None,
-        size_bytes=base.size(told.get("size", ""), unit=base.KIB),
-        state=base.known(told.get("state", "")),
+        name=base.known(values.get("name", "")),
+        level=_level(values),
+        strip_bytes=base.size(values.get("strip size") or values.get("stripe size", ""), unit=base.KIB),
+        spans=int(depth) if (depth := values.get("span depth", "")).isdecimal() else None,
+        size_bytes=base.size(values.get("size", ""), unit=base.KIB),
+        state=base.known(values.get("state", "")),
         write_cache="always write back" if wanted == "write back" and always else wanted,
         write_cache_now="always write back" if working == "write back" and always else working,
         bad_battery=bad_battery,
         read_ahead=_first(_READ, now or setting),
         io_policy=_first(_IO, now or setting),
-        disk_cache=_DISK.get(_spelt(told.get("disk cache policy", "")), ""),
+        disk_cache=_DISK.get(_spelt(values.get("disk cache policy", "")), ""),
         drives=tuple(_slot(pairs(part)) for part in _parts(lines, "Enclosure Device ID")),
     )
 
@@ -207,21 +207,21 @@ def _slot(told: Fields) -> str:
 
 
 def _physical_drive(lines: Lines) -> PhysicalDrive:
-    told = pairs(lines)
-    interface = base.known(told.get("pd type", ""))
+    values = pairs(lines)
+    interface = base.known(values.get("pd type", ""))
     inquiry = next((line.partition(":")[2][1:] for line in lines if line.startswith("Inquiry Data")), "")
     model, serial, firmware = _inquiry(inquiry, interface)
-    block = told.get("sector size", "512")
+    block = values.get("sector size", "512")
     return PhysicalDrive(
-        slot=_slot(told),
+        slot=_slot(values),
         model=model,
         serial=serial,
-        firmware=base.known(told.get("device firmware level", "")) or firmware,
-        state=_drive_state(told),
-        size_bytes=base.sectors(told.get("raw size", ""), int(block) if block.isdecimal() and int(block) else 512),
-        medium=_MEDIA.get(told.get("media type", "").lower(), ""),
+        firmware=base.known(values.get("device firmware level", "")) or firmware,
+        state=_drive_state(values),
+        size_bytes=base.sectors(values.get("raw size", ""), int(block) if block.isdecimal() and int(block) else 512),
+        medium=_MEDIA.get(values.get("media type", "").lower(), ""),
         interface=interface,
-        link_bits_per_s=base.rate(told.get("link speed") or told.get("device speed", "")),
+        link_bits_per_s=base.rate(values.get("link speed") or values.get("device speed", "")),
     )
 
 

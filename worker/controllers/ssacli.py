@@ -35,10 +35,10 @@ class Ssacli(Adapter):
     }
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        found = tuple(controllers(self.say("ctrl", "all", "show", "config", "detail")))
-        if not found:
+        listed = tuple(controllers(self.say("ctrl", "all", "show", "config", "detail")))
+        if not listed:
             raise self.refused("it lists no controller")
-        return found
+        return listed
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         """Reads the whole controller, because only its section shows whether the cache is active."""
@@ -64,35 +64,35 @@ def controllers(text: str) -> Iterator[Controller]:
 
 def _controller(model: str, slot: str, lines: Lines) -> Controller:
     """The controller's own lines, up to the first array, drive or enclosure."""
-    told = _own(lines)
+    values = _own(lines)
     return Controller(
-        address=base.known(told.get("pci address (domain:bus:device.function)", "")).lower(),
+        address=base.known(values.get("pci address (domain:bus:device.function)", "")).lower(),
         tool=Ssacli.name,
         number=slot,
         vendor=model.partition(" ")[0] if model.split()[0] in ("HP", "HPE", "MSCC") else "",
         model=base.known(model),
-        serial=base.known(told.get("serial number", "")),
-        firmware=base.known(told.get("firmware version", "")),
-        driver=base.known(told.get("driver name", "")),
-        driver_version=base.known(told.get("driver version", "")),
-        state=base.known(told.get("controller status", "")),
-        cache_bytes=_cache(told.get("total cache size", "")),
-        battery=_battery(told),
-        virtual_drives=tuple(_logical_drives(lines, told)),
+        serial=base.known(values.get("serial number", "")),
+        firmware=base.known(values.get("firmware version", "")),
+        driver=base.known(values.get("driver name", "")),
+        driver_version=base.known(values.get("driver version", "")),
+        state=base.known(values.get("controller status", "")),
+        cache_bytes=_cache(values.get("total cache size", "")),
+        battery=_battery(values),
+        virtual_drives=tuple(_logical_drives(lines, values)),
         physical_drives=tuple(_physical_drives(lines)),
     )
 
 
 def _own(lines: Lines) -> Fields:
     """`name: value` of all lines before the next heading."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for line in lines:
-        if any(head.match(line) for head in (_ARRAY, _LOGICAL, _PHYSICAL, _MEMBER)) or (found and _is_head(line)):
+        if any(head.match(line) for head in (_ARRAY, _LOGICAL, _PHYSICAL, _MEMBER)) or (values and _is_head(line)):
             break
         name, _, value = line.partition(": ")  # a name may contain a colon
         if value.strip():
-            found.setdefault(name.strip().lower(), value.strip())
-    return found
+            values.setdefault(name.strip().lower(), value.strip())
+    return values
 
 
 def _is_head(line: str) -> bool:
@@ -102,8 +102,8 @@ def _is_head(line: str) -> bool:
 
 def _cache(told: str) -> int | None:
     """`512 MB`, `1.0 GB`, `2.0`."""
-    found = base.size(told if "B" in told else f"{told} GB", unit=base.KIB) if told else None
-    return found or None
+    cache_bytes = base.size(told if "B" in told else f"{told} GB", unit=base.KIB) if told else None
+    return cache_bytes or None
 
 
 def _battery(told: Fields) -> Battery | None:
@@ -133,18 +133,18 @@ def _arrays(lines: Lines) -> Iterator[tuple[int, int]]:
 
 
 def _logical_drive(number: str, lines: Lines, controller: Fields, members: tuple[str, ...]) -> VirtualDrive:
-    told = _own(lines)
-    wanted = _CACHING.get((told.get("caching") or told.get("array accelerator", "")).lower(), "")
-    disk = told.get("disk name", "")
+    values = _own(lines)
+    wanted = _CACHING.get((values.get("caching") or values.get("array accelerator", "")).lower(), "")
+    disk = values.get("disk name", "")
     return VirtualDrive(
         number=number,
         target=number,
-        wwn=base.wwn(told.get("unique identifier", "")),
-        name=base.known(told.get("logical drive label", "")),
-        level=base.level(told.get("fault tolerance", "")),
-        strip_bytes=base.size(told.get("strip size") or told.get("stripe size", ""), unit=base.KIB),
-        size_bytes=base.size(told.get("size", ""), unit=base.KIB),
-        state=base.known(told.get("status", "")),
+        wwn=base.wwn(values.get("unique identifier", "")),
+        name=base.known(values.get("logical drive label", "")),
+        level=base.level(values.get("fault tolerance", "")),
+        strip_bytes=base.size(values.get("strip size") or values.get("stripe size", ""), unit=base.KIB),
+        size_bytes=base.size(values.get("size", ""), unit=base.KIB),
+        state=base.known(values.get("status", "")),
         write_cache=wanted,
         write_cache_now=_now(wanted, controller),
         disk_cache=controller.get("drive write cache", "").lower() if _names_a_disk_cache(controller) else "",

@@ -47,8 +47,8 @@ class Storcli(Adapter):
         return tuple(self._controller(number, told) for number, told in self._show("/call"))
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        told = self._show(f"/c{controller}/v{number}")
-        return find_drive(self, tuple(drive for _, data in told for drive in virtual_drives(data)), number)
+        answers = self._show(f"/c{controller}/v{number}")
+        return find_drive(self, tuple(drive for _, data in answers for drive in virtual_drives(data)), number)
 
     def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
         return f"/c{controller}/v{number}", "set", word, "J", "nolog"
@@ -77,13 +77,13 @@ class Storcli(Adapter):
     def _show(self, place: str) -> list[tuple[str, Fields]]:
         """Number and data of each controller; drives may be missing."""
         output = self.ask(place, "show", "all", "J", "nolog")
-        found = []
+        answers = []
         for number, status, data in self._answers(output.out, output.err):
             if status.get("Status") == "Success":
-                found.append((number, {"CLI Version": status.get("CLI Version", ""), **data}))
+                answers.append((number, {"CLI Version": status.get("CLI Version", ""), **data}))
             elif not (place.count("/") > 1 and "all" in place and _says_none(status)):
                 raise self.refused(_reason(status))
-        return found
+        return answers
 
     def _answers(self, out: str, err: str) -> list[tuple[str, Fields, Fields]]:
         """Number, status and data of each controller. Raises ToolError for any other output."""
@@ -107,13 +107,13 @@ def _plain(status: object, data: object) -> bool:
 def _reason(status: Fields) -> str:
     """The tool's message: of each drive if there are any, else of the command."""
     failed = [row for row in status.get("Detailed Status") or [] if row.get("Status") != "Success"]
-    said = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := base.known(row.get("ErrMsg", "")))]
-    return "; ".join(said) or str(status.get("Description", ""))
+    reasons = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := base.known(row.get("ErrMsg", "")))]
+    return "; ".join(reasons) or str(status.get("Description", ""))
 
 
 def _says_none(status: Fields) -> bool:
-    said = f"{_reason(status)} {status.get('Description', '')}".lower()
-    return any(word in said for word in _NO_DRIVES)
+    text = f"{_reason(status)} {status.get('Description', '')}".lower()
+    return any(word in text for word in _NO_DRIVES)
 
 
 # ---- parsing the output
@@ -144,8 +144,8 @@ def controller(
 
 
 def _part(told: Fields, key: str) -> Fields:
-    found = told.get(key)
-    return found if isinstance(found, dict) else {}
+    part = told.get(key)
+    return part if isinstance(part, dict) else {}
 
 
 def _address(told: str) -> str:
@@ -177,14 +177,14 @@ def _battery(told: Fields, hardware: Fields) -> Battery | None:
 
 def virtual_drives(told: Fields) -> tuple[VirtualDrive, ...]:
     """From `/cN/vall show all`: a row, a list of drives and properties for each number."""
-    found = []
+    virtual = []
     for key, rows in told.items():
         place = re.fullmatch(r"/c[0-9]+/v([0-9]+)", key)
         if place and isinstance(rows, list) and rows:
             number = place[1]
             drives = told.get(f"PDs for VD {number}") or []
-            found.append(_virtual_drive(number, rows[0], _part(told, f"VD{number} Properties"), drives))
-    return tuple(found)
+            virtual.append(_virtual_drive(number, rows[0], _part(told, f"VD{number} Properties"), drives))
+    return tuple(virtual)
 
 
 def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fields]) -> VirtualDrive:
@@ -225,12 +225,12 @@ def _slot(row: Fields) -> str:
 
 def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
     """From `/cN/eall/sall show all`: a row for each drive, and its attributes under separate keys."""
-    found = []
+    drives = []
     for key, rows in told.items():
         if re.fullmatch(r"Drive /c[0-9]+(/e[0-9]+)?/s[0-9]+", key) and isinstance(rows, list) and rows:
             attributes = _part(_part(told, f"{key} - Detailed Information"), f"{key} Device attributes")
-            found.append(_physical_drive(rows[0], attributes))
-    return tuple(found)
+            drives.append(_physical_drive(rows[0], attributes))
+    return tuple(drives)
 
 
 def _physical_drive(row: Fields, attributes: Fields) -> PhysicalDrive:

@@ -80,8 +80,8 @@ def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
         return False
     if now.boot_id == before.boot_id:
         return now.sectors == before.sectors
-    told = now.host_written_bytes
-    return told is not None and told == before.host_written_bytes
+    host_bytes = now.host_written_bytes
+    return host_bytes is not None and host_bytes == before.host_written_bytes
 
 
 def interrupted(now: DriveCounters) -> Record:

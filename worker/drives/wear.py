@@ -106,19 +106,19 @@ class Wear:
     def close(self) -> None:
         """Take the last readings and delete the run's record."""
         with _logged_errors():
-            kept = self._kept().values()
-            still = [each.last.device for each in kept if self._is(each.last.device, each.last.drive)]
+            readings = self._kept().values()
+            still = [each.last.device for each in readings if self._is(each.last.device, each.last.drive)]
             self._read(still, ReadingMoment.CLOSED)
             self._path.unlink(missing_ok=True)
 
     def _read(self, names: Iterable[str], moment: ReadingMoment) -> list[DriveReading]:
-        kept = self._kept()
-        fresh = [reading for name in names if (reading := self._reading(name, moment, kept))]
+        readings = self._kept()
+        fresh = [reading for name in names if (reading := self._reading(name, moment, readings))]
         for reading in fresh:
-            kept[reading.drive] = _following(kept.get(reading.drive), reading)
+            readings[reading.drive] = _following(readings.get(reading.drive), reading)
             self._emit(reading)
         if fresh:
-            save_state(self._path, kept)
+            save_state(self._path, readings)
         return fresh
 
     def _reading(self, name: str, moment: ReadingMoment, kept: Mapping[str, Kept]) -> DriveReading | None:

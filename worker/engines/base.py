@@ -25,8 +25,8 @@ def errno_words(number: int) -> str:
 
 def last_words(text: str, *, lines: int = 5) -> str:
     """The last lines of a program's output, joined to one line."""
-    said = [line.strip() for line in text.splitlines() if line.strip()]
-    return "; ".join(dict.fromkeys(said[-lines:]))
+    printed = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(dict.fromkeys(printed[-lines:]))
 
 
 # Results of the checks of `sweetspot-worker doctor`.

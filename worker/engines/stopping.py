@@ -51,11 +51,11 @@ class SharedStop:
 
     def _look(self, rule: StopRule) -> None:
         rates = [sum(ios) for ios in zip(*map(_rates, self._samples.values()), strict=False)]  # of common seconds
-        found = find_window(rule, rates)
-        if found and all(
-            _is_known(each) for samples in self._samples.values() for each in _overlapping(samples, found)
+        window = find_window(rule, rates)
+        if window and all(
+            _is_known(each) for samples in self._samples.values() for each in _overlapping(samples, window)
         ):
-            self.window = found
+            self.window = window
         self._look_at_s = next_look(rule, len(rates))
 
 
@@ -114,15 +114,15 @@ class StopWatch:
     def results(self, kind: LatencyKind, expected: Collection[Direction] = ()) -> tuple[DirectionResult, ...]:
         """The result of the window, for each direction with I/O and each expected one."""
         directions = [each.direction for each in self._samples[-1].directions]
-        found = [_result(self.samples, each, kind) for each in directions]
-        has_io = any(each.ios for each in found)
-        return tuple(each for each in found if each.ios or (has_io and each.direction in expected))
+        results = [_result(self.samples, each, kind) for each in directions]
+        has_io = any(each.ios for each in results)
+        return tuple(each for each in results if each.ios or (has_io and each.direction in expected))
 
     def device(self) -> DeviceSample | None:
         """The devices over the window."""
-        found = [each.device for each in self.samples]
-        known = [each for each in found if each is not None]
-        if not known or len(known) < len(found):
+        devices = [each.device for each in self.samples]
+        known = [each for each in devices if each is not None]
+        if not known or len(known) < len(devices):
             return None
         lengths = [each.length_ms for each in self.samples]
         return DeviceSample(

@@ -16,6 +16,7 @@ from worker.guard import loop_files, openers
 from worker.guard.protection import refuse_protected_file
 from worker.guard.refusal import GuardRefused, Survey
 from worker.kernel import mounts, sysfs, usage
+from worker.kernel.files import is_foreign
 from worker.kernel.targets import OpenTarget, Recheck
 from worker.policy import Policy, PolicyEntry
 
@@ -63,7 +64,7 @@ def _is_link(fd: int, part: str) -> bool:
 
 
 def _refuse_replaceable(path: str, facts: os.stat_result, part: str) -> None:
-    if facts.st_uid not in (0, os.geteuid()):
+    if is_foreign(facts):
         raise GuardRefused(
             "guard_path",
             f"{path} belongs to user {facts.st_uid}, who could replace {part!r} in it. Use another directory.",
@@ -76,7 +77,7 @@ def _refuse_replaceable(path: str, facts: os.stat_result, part: str) -> None:
 
 def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
     """Refuse a target that belongs to another user or is writable by other users."""
-    if facts.st_uid not in (0, os.geteuid()):
+    if is_foreign(facts):
         raise GuardRefused(
             "guard_path",
             f"{path} belongs to user {facts.st_uid}; it must belong to root or to the worker's user ({os.geteuid()}).",

@@ -72,9 +72,9 @@ def refuse_if_opened(
     `strict`: also refuse it if the open files of a process cannot be read.
     """
     give_up_at = time.monotonic() + BUSY_LIMIT_S
-    while found := (*exports(wanted, configfs), *openers(wanted, proc, strict=strict)):
+    while users := (*exports(wanted, configfs), *openers(wanted, proc, strict=strict)):
         if time.monotonic() > give_up_at:
-            raise GuardRefused("guard_held", f"{shown} is used by {', '.join(found)}: stop it first.")
+            raise GuardRefused("guard_held", f"{shown} is used by {', '.join(users)}: stop it first.")
         time.sleep(POLL_S)
 
 

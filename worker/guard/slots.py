@@ -46,12 +46,12 @@ class Slot(msgspec.Struct, frozen=True):
 def controllers_now() -> tuple[Controller, ...]:
     """Query every RAID controller of this host; `problem` is set if no tool lists it."""
     drivers = drivers_with_a_tool(SYS)
-    told = controllers.read_controllers(drivers.values())
-    found = by_address(told, drivers)
+    answers = controllers.read_controllers(drivers.values())
+    by_pci_address = by_address(answers, drivers)
     return tuple(
-        msgspec.structs.replace(found[address][1], address=address)
-        if address in found
-        else Controller(address=address, tool=BY_KERNEL, problem=told.problems.get(driver, ""))
+        msgspec.structs.replace(by_pci_address[address][1], address=address)
+        if address in by_pci_address
+        else Controller(address=address, tool=BY_KERNEL, problem=answers.problems.get(driver, ""))
         for address, driver in drivers.items()
     )
 

@@ -77,8 +77,8 @@ def _controller_facts(name: str, sys: Path) -> dict[str, str]:
     address = sysfs.controller(name, sys)
     if not address:
         return {}
-    found = pci.function(address, sys)
-    return {f"controller.{key}": getattr(found, key) for key in ("model", "firmware", "driver", "driver_version")}
+    function = pci.function(address, sys)
+    return {f"controller.{key}": getattr(function, key) for key in ("model", "firmware", "driver", "driver_version")}
 
 
 def _target_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:

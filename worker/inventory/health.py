@@ -314,26 +314,26 @@ def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealt
 
 def read_smartctl(said: ToolOutput, name: str, serial: str) -> DriveHealth:
     """Raises ToolError if the output has no data about the drive."""
-    found = decoded("smartctl", said.out, Smartctl)
+    smartctl = decoded("smartctl", said.out, Smartctl)
     if said.exit_code & _USAGE_ERRORS:
-        words = "; ".join(message.string for message in found.smartctl.messages) or said.err.strip()
+        words = "; ".join(message.string for message in smartctl.smartctl.messages) or said.err.strip()
         raise ToolError(f"smartctl failed for {name}: {words or f'exit status {said.exit_code}'}.")
-    if serial and found.serial_number and found.serial_number.strip() != serial:
-        raise ToolError(f"smartctl answered for {found.serial_number}, not for {serial}.")
-    silent = found.smart_support.available is False
-    log = found.nvme_smart_health_information_log
+    if serial and smartctl.serial_number and smartctl.serial_number.strip() != serial:
+        raise ToolError(f"smartctl answered for {smartctl.serial_number}, not for {serial}.")
+    silent = smartctl.smart_support.available is False
+    log = smartctl.nvme_smart_health_information_log
     return DriveHealth(
         device=name,
         serial=serial,
-        tool=f"smartctl {'.'.join(map(str, found.smartctl.version))}",
-        healthy=None if silent else found.smart_status.passed,
-        temperature_c=None if silent else found.temperature.current,
-        percent_used=_wear(found),
-        power_on_hours=found.power_on_time.hours,
+        tool=f"smartctl {'.'.join(map(str, smartctl.smartctl.version))}",
+        healthy=None if silent else smartctl.smart_status.passed,
+        temperature_c=None if silent else smartctl.temperature.current,
+        percent_used=_wear(smartctl),
+        power_on_hours=smartctl.power_on_time.hours,
         media_errors=log.media_errors if log else None,
         warnings=tuple(_warnings(log)) if log else (),
         problem="The drive does not report its health." if silent else "",
-        **asdict(nvme_written(log) if log else sata_written(found)),
+        **asdict(nvme_written(log) if log else sata_written(smartctl)),
     )
 
 

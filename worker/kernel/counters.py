@@ -102,9 +102,9 @@ def sample_of_all(
 
     None where one of them is not known.
     """
-    found = [sample_between(*each) for each in zip(devices, before, after, strict=True)]
-    known = [each for each in found if each is not None]
-    if not known or len(known) < len(found):
+    samples = [sample_between(*each) for each in zip(devices, before, after, strict=True)]
+    known = [each for each in samples if each is not None]
+    if not known or len(known) < len(samples):
         return None
     return DeviceSample(
         device=", ".join(devices)[:MAX_LABEL],

@@ -45,6 +45,11 @@ def load_state(path: Path, kind: type[T]) -> T | None:
         return None
 
 
+def is_foreign(facts: os.stat_result) -> bool:
+    """Whether neither root nor the worker's user owns the file: the owner could change it."""
+    return facts.st_uid not in (0, os.geteuid())
+
+
 # Reserved space on the disk of the state directory, so that journal, restoring and final reports work on a full disk.
 #
 #     held ─► the disk is full ─► freed for journal, restoring and final reports ─► held again when there is space
@@ -167,8 +172,8 @@ def _extents(fd: int, start: int, length: int) -> list[tuple[int, int, int]]:
     _HEAD.pack_into(buffer, 0, start, length, _SYNC, 0, _AT_ONCE, 0)
     fcntl.ioctl(fd, _FIEMAP, buffer)
     count = _HEAD.unpack_from(buffer)[3]
-    found = (_EXTENT.unpack_from(buffer, _HEAD.size + number * _EXTENT.size) for number in range(count))
-    return [(offset, size, flags) for offset, _, size, flags in found]
+    extents = (_EXTENT.unpack_from(buffer, _HEAD.size + number * _EXTENT.size) for number in range(count))
+    return [(offset, size, flags) for offset, _, size, flags in extents]
 
 
 def _written_by_seeking(fd: int, length: int) -> int:

@@ -53,12 +53,12 @@ _DOWNSTREAM = (4, 6)  # root port, downstream port of a switch
 
 def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
     """All storage functions and the bridges in front of them, ordered by address."""
-    found: dict[str, PciFunction] = {}
+    functions_by_address: dict[str, PciFunction] = {}
     for address in _storage(sys):
         for each in _way(address, sys):
-            if each not in found:
-                found[each] = function(each, sys)
-    return tuple(found[address] for address in sorted(found))
+            if each not in functions_by_address:
+                functions_by_address[each] = function(each, sys)
+    return tuple(functions_by_address[address] for address in sorted(functions_by_address))
 
 
 def _storage(sys: Path) -> list[str]:
@@ -127,9 +127,9 @@ def _of_the_driver(at: Path, names: tuple[str, ...]) -> str:
 def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
     """MSI interrupts if the function has any, else its interrupt line."""
     at = sys / "bus/pci/devices" / address
-    found = sorted(int(entry.name) for entry in (at / "msi_irqs").glob("[0-9]*"))
+    numbers = sorted(int(entry.name) for entry in (at / "msi_irqs").glob("[0-9]*"))
     line = text(at / "irq")
-    return tuple(found) or ((int(line),) if line.isdecimal() and line != "0" else ())
+    return tuple(numbers) or ((int(line),) if line.isdecimal() and line != "0" else ())
 
 
 # ---- links
@@ -178,8 +178,8 @@ def _speed(at: Path | None, which: str) -> int | None:
 
 def _lanes(at: Path | None, which: str) -> int | None:
     """0 means that the link is down, 255 that sysfs does not know it."""
-    found = text(at / f"{which}_link_width") if at else ""
-    return int(found) if found.isdecimal() and 0 < int(found) <= 32 else None
+    width = text(at / f"{which}_link_width") if at else ""
+    return int(width) if width.isdecimal() and 0 < int(width) <= 32 else None
 
 
 def _config(at: Path) -> bytes:

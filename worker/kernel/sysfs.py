@@ -221,8 +221,8 @@ def firmware(name: str, sys: Path = SYS) -> str:
 def controller(name: str, sys: Path = SYS) -> str:
     """PCI address of the function in front of the device, "" if there is none or more than one."""
     leaves = [each for each in (name, *below(name, sys)) if not parents(each, sys)]
-    found = {_pci_address(leaf, sys) for leaf in leaves}
-    return found.pop() if len(found) == 1 else ""
+    addresses = {_pci_address(leaf, sys) for leaf in leaves}
+    return addresses.pop() if len(addresses) == 1 else ""
 
 
 def ways(name: str, sys: Path = SYS) -> list[Path]:
@@ -233,8 +233,8 @@ def ways(name: str, sys: Path = SYS) -> list[Path]:
 
 def _pci_address(disk: str, sys: Path) -> str:
     """The last PCI address in the device's path."""
-    found = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways(disk, sys)}
-    return found.pop() if len(found) == 1 else ""
+    addresses = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways(disk, sys)}
+    return addresses.pop() if len(addresses) == 1 else ""
 
 
 def backing_file(name: str, sys: Path = SYS) -> str:

@@ -130,9 +130,9 @@ def _run(
 
 def _wipe(path: str, leases: tuple[Lease, ...], state: Path) -> None:
     """A drive is wiped through its lease; a new virtual drive has none."""
-    held = next((lease for lease in leases if lease.path == path), None)
-    if held is not None:
-        steps.wipe(path, held.fd, state=state)
+    own_lease = next((lease for lease in leases if lease.path == path), None)
+    if own_lease is not None:
+        steps.wipe(path, own_lease.fd, state=state)
         return
     with steps.held_exclusively(path) as fd:
         steps.wipe(path, fd, state=state)
@@ -332,8 +332,8 @@ def read_back(asked: Layout, built: Built) -> Observed:
     if plain != asked:
         wrong.append(f"the result is {write(plain)}")
     denied = contradicted(asked.mount_options, shown, kind)
-    kept = tuple(option for option in asked.mount_options if option not in denied)
-    return Observed(msgspec.structs.replace(found, mount_options=kept), tuple(wrong))
+    shown_options = tuple(option for option in asked.mount_options if option not in denied)
+    return Observed(msgspec.structs.replace(found, mount_options=shown_options), tuple(wrong))
 
 
 def _drives(layout: Layout, built: Built) -> Layout:
@@ -402,18 +402,18 @@ def _numbers(program: str, fields: str, of: str) -> list[int]:
         output = ask(program, "--noheadings", "--nosuffix", "--units", "b", "--options", fields, of)
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
-    found = output.out.split()
-    if output.exit_code != 0 or len(found) != len(fields.split(",")) or not all(word.isdigit() for word in found):
+    words = output.out.split()
+    if output.exit_code != 0 or len(words) != len(fields.split(",")) or not all(word.isdigit() for word in words):
         raise LayoutFailed("layout_refused", f"{program} did not report {fields} of {of}: {output.err.strip()}")
-    return [int(word) for word in found]
+    return [int(word) for word in words]
 
 
 def _mount(built: Built) -> usage.Mount:
     mounts = usage.read_mounts(usage.table(Path("/proc/self/mountinfo")))
-    found = [mount for mount in mounts if mount.point == built.mount_point]
-    if not found:
+    mounted = [mount for mount in mounts if mount.point == built.mount_point]
+    if not mounted:
         raise LayoutFailed("layout_gone", f"{built.mount_point} is no longer mounted.")
-    return found[-1]
+    return mounted[-1]
 
 
 def _file_system(layout: Layout, built: Built, mount: usage.Mount) -> Layout:
@@ -437,6 +437,8 @@ def _btrfs(layout: Layout, built: Built) -> Layout:
     profiles = btrfs_profiles(built.members)
     data = profiles.get("data", "")
     if data not in set(BtrfsProfile) or len(set(profiles.values())) != 1:
-        told = ", ".join(f"{kind} {profile}" for kind, profile in profiles.items()) or "nothing"
-        raise LayoutFailed("layout_clamped", f"btrfs {layout.btrfs_profile} was requested; the kernel shows {told}.")
+        profile_words = ", ".join(f"{kind} {profile}" for kind, profile in profiles.items()) or "nothing"
+        raise LayoutFailed(
+            "layout_clamped", f"btrfs {layout.btrfs_profile} was requested; the kernel shows {profile_words}."
+        )
     return msgspec.structs.replace(layout, btrfs_profile=BtrfsProfile(data))

@@ -118,10 +118,8 @@ def read_content(path: str) -> Content:
         return Content()
     if output.exit_code != 0:
         raise LayoutFailed("layout_foreign", f"The content of {path} is unknown: blkid ended with {output.exit_code}.")
-    found = dict(line.partition("=")[::2] for line in output.out.splitlines())
-    return Content(
-        found.get("TYPE", ""), found.get("LABEL", ""), found.get("PTTYPE", ""), found.get("PTUUID", "").lower()
-    )
+    tags = dict(line.partition("=")[::2] for line in output.out.splitlines())
+    return Content(tags.get("TYPE", ""), tags.get("LABEL", ""), tags.get("PTTYPE", ""), tags.get("PTUUID", "").lower())
 
 
 def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
@@ -188,23 +186,23 @@ def wipe(path: str, fd: int, *, state: Path) -> None:
     """
     step = list_signatures(path)
     for _ in range(MAX_ROUNDS):
-        found = _listed(step, state)
-        if not found:
+        listed = _listed(step, state)
+        if not listed:
             with suppress(OSError):  # not a device with partitions
                 fcntl.ioctl(fd, BLKRRPART)
             return
-        for signature in found:
+        for signature in listed:
             _erase(path, fd, signature)
         os.fsync(fd)
-    raise LayoutFailed("layout_refused", f"{path} still has signatures after {MAX_ROUNDS} rounds: {found}.")
+    raise LayoutFailed("layout_refused", f"{path} still has signatures after {MAX_ROUNDS} rounds: {listed}.")
 
 
 def _listed(step: Step, state: Path) -> tuple[_Signature, ...]:
-    said = run(step, state=state)
+    output = run(step, state=state)
     try:
-        return msgspec.json.decode(said, type=_Listing, strict=False).signatures if said.strip() else ()
+        return msgspec.json.decode(output, type=_Listing, strict=False).signatures if output.strip() else ()
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise LayoutFailed("layout_refused", f"{step.line}: unknown output {said[:500]!r}.") from error
+        raise LayoutFailed("layout_refused", f"{step.line}: unknown output {output[:500]!r}.") from error
 
 
 def _erase(path: str, fd: int, signature: _Signature) -> None:

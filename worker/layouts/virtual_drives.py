@@ -83,10 +83,12 @@ def make(
 def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> VirtualDrive:
     """The virtual drive that uses exactly these drives."""
     told = next((each for each in adapter.read_controllers() if each.number == controller), None)
-    found = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
-    if len(found) != 1:
-        raise LayoutFailed("layout_refused", f"{adapter.name} made {len(found)} virtual drives on {', '.join(places)}.")
-    return found[0]
+    drives = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
+    if len(drives) != 1:
+        raise LayoutFailed(
+            "layout_refused", f"{adapter.name} made {len(drives)} virtual drives on {', '.join(places)}."
+        )
+    return drives[0]
 
 
 def _noted(record: LayoutRecord, made: tuple[MadeDrive, ...], journal: Journal) -> LayoutRecord:
@@ -173,10 +175,10 @@ def nodes(disks: Iterable[str], key: str) -> tuple[str, ...]:
 
 def read_back(layout: Layout, record: LayoutRecord) -> Layout:
     """Level, drives, spans, strip and active policies according to the controllers."""
-    found = {_observed(layout, array) for array in arrays(layout, record)}
-    if len(found) != 1:
+    observed = {_observed(layout, array) for array in arrays(layout, record)}
+    if len(observed) != 1:
         raise LayoutFailed("layout_clamped", "The arrays' virtual drives differ from each other.")
-    return found.pop()
+    return observed.pop()
 
 
 def _observed(layout: Layout, array: Array) -> Layout:

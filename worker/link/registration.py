@@ -98,12 +98,12 @@ def known_capabilities(path: Path, *, refresh: bool = False) -> Capabilities:
     known = None if refresh else load_state(path, _Known)
     if known is not None and known.key == key:
         return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
-    found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
+    tried = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
     try:
-        save_state(path, _Known(key, found))
+        save_state(path, _Known(key, tried))
     except OSError as error:
         log.warning("The engines will be tried again, because the result cannot be saved: %s", error)
-    return found
+    return tried
 
 
 def _settings_here() -> tuple[str, ...]:
@@ -200,16 +200,16 @@ class Registration:
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
-        found = inventory.take(told=self._controllers.known(refresh=probe))
+        hardware = inventory.take(told=self._controllers.known(refresh=probe))
         allowed, policy_problem = read_policy(self._paths.policy)
-        targets = self._targets(allowed, found.controllers, refresh=probe) if allowed else ()
+        targets = self._targets(allowed, hardware.controllers, refresh=probe) if allowed else ()
         return Hello(
             worker_version=__version__,
             oldest_contract=OLDEST_UNDERSTOOD,
             newest_contract=CONTRACT_VERSION,
-            boot_id=found.kernel.boot_id,
+            boot_id=hardware.kernel.boot_id,
             at=time.time(),
-            inventory=without_foreign_loops(found, {target.device for target in targets}),
+            inventory=without_foreign_loops(hardware, {target.device for target in targets}),
             capabilities=known_capabilities(self._paths.capabilities, refresh=probe),
             targets=targets,
             health=self._health.known(refresh=probe),

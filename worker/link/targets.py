@@ -45,15 +45,15 @@ def target_warnings(entry: PolicyEntry, device: str, drives: Drives | None = Non
 
     `device`: kernel name of its block device. `drives` has the state of drives; without it, the state is unknown.
     """
-    found = [*_devices(device), *_unwritten_loops(device)]
+    warnings = [*_devices(device), *_unwritten_loops(device)]
     with suppress(OSError, ValueError):
-        found += _files(entry) if entry.kind in (TargetKind.DIRECTORY, TargetKind.FILE) else []
+        warnings += _files(entry) if entry.kind in (TargetKind.DIRECTORY, TargetKind.FILE) else []
     if entry.kind is TargetKind.BLOCK and drives is not None and drives.is_purged(device):
-        found.append(
+        warnings.append(
             f"{device} was purged and not written since, so it can answer reads without reading its flash. "
             "Fill it before you measure reads."
         )
-    return tuple(words[:MAX_TEXT] for words in found)
+    return tuple(words[:MAX_TEXT] for words in warnings)
 
 
 def _files(entry: PolicyEntry) -> Iterator[str]:
@@ -153,8 +153,8 @@ def report_targets(
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = controllers_now() if controllers is None and slots else tuple(controllers or ())
     layouts, held = built_on or {}, quarantined or {}
-    found = {entry.id: _report_entry(entry, allowed, layouts, known, drives, held) for entry in allowed.targets}
-    return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
+    reports = {entry.id: _report_entry(entry, allowed, layouts, known, drives, held) for entry in allowed.targets}
+    return (*reports.values(), *(_report_pool(pool, allowed, reports) for pool in allowed.pools))
 
 
 def report_targets_here(allowed: Policy, paths: Paths) -> tuple[PolicyTarget, ...]:
@@ -188,8 +188,8 @@ def _report_entry(
     quarantined: Mapping[str, str],
 ) -> PolicyTarget:
     layout = built_on.get(entry.identity)
-    found = guard.survey(entry, own_layout=layout is not None, controllers=controllers)
-    problem = _quarantine_problem(found.device, quarantined) or found.problem
+    survey = guard.survey(entry, own_layout=layout is not None, controllers=controllers)
+    problem = _quarantine_problem(survey.device, quarantined) or survey.problem
     return PolicyTarget(
         id=entry.id,
         kind=entry.kind,
@@ -202,15 +202,15 @@ def _report_entry(
         present=not problem,
         problem=problem[:2000],
         max_write_bytes=entry.max_write_bytes,
-        size_bytes=found.size_bytes,
-        file_system=found.file_system,
-        test_file_bytes=found.test_file_bytes,
-        logical_block_bytes=((sysfs.number(found.device, "queue/logical_block_size") or 0) if found.device else 0),
-        device=found.device,
-        opens=found.opens or None,
-        model=sysfs.model(found.device)[:200] if found.device else found.model,
-        firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
-        warnings=() if problem else tuple(_warnings(entry, allowed, layout, found.device, drives))[:MAX_WARNINGS],
+        size_bytes=survey.size_bytes,
+        file_system=survey.file_system,
+        test_file_bytes=survey.test_file_bytes,
+        logical_block_bytes=((sysfs.number(survey.device, "queue/logical_block_size") or 0) if survey.device else 0),
+        device=survey.device,
+        opens=survey.opens or None,
+        model=sysfs.model(survey.device)[:200] if survey.device else survey.model,
+        firmware=sysfs.firmware(survey.device)[:200] if survey.device else survey.firmware,
+        warnings=() if problem else tuple(_warnings(entry, allowed, layout, survey.device, drives))[:MAX_WARNINGS],
     )
 
 

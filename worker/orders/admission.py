@@ -58,8 +58,8 @@ class LayoutStage:
         drives = self._drives()
         existing = {request.pool: self._existing(request, drives[request.pool]) for request in self._order.layouts}
         began = time.monotonic()
-        kept = [found.record.key for found in existing.values() if found]
-        self._clear(kept, [entry for entries in drives.values() for entry in entries])
+        kept_keys = [found.record.key for found in existing.values() if found]
+        self._clear(kept_keys, [entry for entries in drives.values() for entry in entries])
         built = {}
         for request in self._order.layouts:
             built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
@@ -77,14 +77,16 @@ class LayoutStage:
             or any(len(request.drives) != request.layout.drives for request in requests)
         ):
             raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layouts.")
-        found = {
+        entries_by_pool = {
             pool.id: guard.pool_drives(pool, request.drives, self._trial.allowed)
             for pool, request in zip(pools, requests, strict=True)
         }
-        used = [entry.identity for entries in found.values() for entry in entries]
+        used = [entry.identity for entries in entries_by_pool.values() for entry in entries]
         if len({*used}) < len(used):
-            raise LayoutFailed("layout_refused", f"The pools {', '.join(found)} use the same drive for their layouts.")
-        return found
+            raise LayoutFailed(
+                "layout_refused", f"The pools {', '.join(entries_by_pool)} use the same drive for their layouts."
+            )
+        return entries_by_pool
 
     def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
         return building.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)

@@ -60,12 +60,12 @@ def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[Settin
     except SettingError as error:
         raise SettingFailed(error.code, error.message, ()) from error
     writer = SettingWriter(BY_HAND, subject, journal)
-    kept = writer.baselines()
-    if setting.key not in kept:
+    baselines = writer.baselines()
+    if setting.key not in baselines:
         words = f"{name} of {named(subject)} was not changed by hand, or has already been restored."
         raise SettingFailed("setting_not_changed", words, ())
-    keys = [setting.key, *_effects(setting, (key for key in kept if kept[key].requested))]
-    return list(restored(tuple(kept[key] for key in keys if key in kept), journal))
+    keys = [setting.key, *_effects(setting, (key for key in baselines if baselines[key].requested))]
+    return list(restored(tuple(baselines[key] for key in keys if key in baselines), journal))
 
 
 def _effects(setting: Setting, requested: Iterable[str]) -> list[str]:

@@ -17,6 +17,7 @@ from worker.contract.base import Failed, Id, Name
 from worker.contract.base import Path as AbsolutePath
 from worker.contract.inventory import PurgeMethod
 from worker.contract.workload import TargetKind
+from worker.kernel.files import is_foreign
 from worker.kernel.sysfs import is_stable, shortened
 
 # Read and check the policy file: a TOML file that only root or the worker's user can write.
@@ -294,7 +295,7 @@ def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
     directory = stat.S_ISDIR(facts.st_mode)
     if not directory and not stat.S_ISREG(facts.st_mode):
         raise PolicyError("policy_insecure", f"{what} {path} is not a regular file.")
-    if facts.st_uid not in (0, os.geteuid()):
+    if is_foreign(facts):
         raise PolicyError(
             "policy_insecure",
             f"{what} {path} belongs to user {facts.st_uid}; it must belong to root or to the worker's user "

@@ -148,7 +148,7 @@ class ToolMissing(ToolError):
 def find(names: Iterable[str]) -> str:
     """Path of the first program that is installed; "" if none is."""
     path = os.pathsep.join((os.environ.get("PATH", ""), *_PLACES))
-    return next((found for name in names if (found := shutil.which(name, path=path))), "")
+    return next((executable for name in names if (executable := shutil.which(name, path=path))), "")
 
 
 def ask(

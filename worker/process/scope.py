@@ -234,20 +234,20 @@ def _usable(parent: Path, cgroup: Cgroup) -> bool:
 def own_cgroups() -> list[tuple[str, Path]]:
     """Directories of this process's cgroups: v2 first, then the v1 freezer."""
     mounts = _mounts()
-    found = {}
+    groups = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         number, controllers, path = line.split(":", 2)
         kind = "cgroup2" if number == "0" and not controllers else "cgroup1" if controllers == "freezer" else ""
         if kind in mounts:
             root, point = mounts[kind]
             inside = path.removeprefix(root) if root != "/" else path
-            found[kind] = point / inside.lstrip("/")
-    return [(kind, found[kind]) for kind in ("cgroup2", "cgroup1") if kind in found and found[kind].is_dir()]
+            groups[kind] = point / inside.lstrip("/")
+    return [(kind, groups[kind]) for kind in ("cgroup2", "cgroup1") if kind in groups and groups[kind].is_dir()]
 
 
 def _mounts() -> dict[str, tuple[str, Path]]:
     """kind -> (mounted part of the hierarchy, mount point); see proc_pid_mountinfo(5)."""
-    found: dict[str, tuple[str, Path]] = {}
+    mounts: dict[str, tuple[str, Path]] = {}
     # Not read_text and splitlines: a mount point may contain any bytes except those that the kernel escapes.
     for line in Path("/proc/self/mountinfo").read_bytes().decode(errors="surrogateescape").split("\n"):
         fields, separator, rest = line.partition(" - ")
@@ -256,10 +256,10 @@ def _mounts() -> dict[str, tuple[str, Path]]:
         root, point = fields.split(" ")[3:5]
         filesystem, _, options = rest.split(" ", 2)
         if filesystem == "cgroup2":
-            found.setdefault("cgroup2", (root, Path(point)))
+            mounts.setdefault("cgroup2", (root, Path(point)))
         if filesystem == "cgroup" and "freezer" in options.split(","):
-            found.setdefault("cgroup1", (root, Path(point)))
-    return found
+            mounts.setdefault("cgroup1", (root, Path(point)))
+    return mounts
 
 
 log = logging.getLogger(__name__)
@@ -432,31 +432,31 @@ class StuckScope(msgspec.Struct, frozen=True):
 
 def stuck_scopes(state_dir: Path) -> tuple[StuckScope, ...]:
     """Scopes whose processes could not be killed and are still there."""
-    found = []
+    stuck = []
     for scope in _recorded(state_dir):
         if scope.is_stuck and scope.is_gone:
             log.info("The processes of scope %s have ended.", scope.name)
             scope.forget()
         elif scope.is_stuck:
-            found.append(StuckScope(scope.name, scope.drives))
-    return tuple(found)
+            stuck.append(StuckScope(scope.name, scope.drives))
+    return tuple(stuck)
 
 
 def forget_scope(state_dir: Path, name: str) -> bool:
     """Forget a stuck scope although its processes may still be there; False if there is none with this name."""
-    found = [scope for scope in _recorded(state_dir) if scope.is_stuck and scope.name == name]
-    for scope in found:
+    stuck = [scope for scope in _recorded(state_dir) if scope.is_stuck and scope.name == name]
+    for scope in stuck:
         scope.forget()
-    return bool(found)
+    return bool(stuck)
 
 
 def _recorded(state_dir: Path) -> tuple[Scope, ...]:
     """All scopes with a readable record on disk."""
-    found = []
+    scopes = []
     for path in sorted((state_dir / RECORDS).glob("*.json")):
         with contextlib.suppress(msgspec.DecodeError, FileNotFoundError):
-            found.append(Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)))
-    return tuple(found)
+            scopes.append(Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)))
+    return tuple(scopes)
 
 
 def isolation() -> str:

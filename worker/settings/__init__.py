@@ -50,8 +50,8 @@ def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
         drive = DRIVES.read(device)
     except SettingError:
         return
-    told = {"level": drive.level, "strip_bytes": drive.strip_bytes, "drives": len(drive.drives), "state": drive.state}
-    for key, value in told.items():
+    values = {"level": drive.level, "strip_bytes": drive.strip_bytes, "drives": len(drive.drives), "state": drive.state}
+    for key, value in values.items():
         if value:
             yield f"device.{device}.controller.{key}", str(value)
 

@@ -108,10 +108,10 @@ class ControllerDrives:
         address, drivers = sysfs.controller(device, self.sys), drivers_with_a_tool(self.sys)
         if address not in drivers:
             raise no_controller(f"{device} is not behind a RAID controller that this worker supports.")
-        told = controllers.read_controllers([drivers[address]])
-        adapter, controller = by_address(told, drivers).get(address, (None, None))
+        answers = controllers.read_controllers([drivers[address]])
+        adapter, controller = by_address(answers, drivers).get(address, (None, None))
         if adapter is None or controller is None:
-            raise refused(told.problems.get(drivers[address]) or f"No tool lists the controller at {address}.")
+            raise refused(answers.problems.get(drivers[address]) or f"No tool lists the controller at {address}.")
         found = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)
         if found is None:
             raise refused(f"{adapter.name} lists no virtual drive for {device}.")
@@ -165,10 +165,10 @@ class ControllerPolicy(Setting):
         return super().missing(subject)
 
     def _told(self, drive: VirtualDrive) -> str:
-        found: str = getattr(drive, self._policy.value)
-        if not found:
+        value: str = getattr(drive, self._policy.value)
+        if not value:
             raise refused(f"The controller's tool does not report its {self.name.partition('.')[2].replace('_', ' ')}.")
-        return found
+        return value
 
 
 class ControllerWriteCache(ControllerPolicy):

@@ -70,10 +70,10 @@ class DriveWriteCache(KernelFile):
 
     def path(self, subject: str) -> Path:
         disk = sysfs.node(sysfs.whole(subject, self._sys), self._sys)
-        found = next((disk / "device/scsi_disk").glob("*:*:*:*/cache_type"), None)
-        if found is None:
+        file = next((disk / "device/scsi_disk").glob("*:*:*:*/cache_type"), None)
+        if file is None:
             raise refused(self.missing(subject))
-        return found
+        return file
 
     def missing(self, subject: str) -> str:
         return f"{subject} is not a SCSI or SATA drive whose write cache the kernel can switch."
@@ -360,10 +360,10 @@ class NvmeFeature(Setting):
         return int(_COMMAND.unpack(bytes(command))[-1])
 
     def _device(self, subject: str) -> Path:
-        found = next((self._sys / "bus/pci/devices" / subject / "nvme").glob("nvme*"), None)
-        if found is None:
+        device = next((self._sys / "bus/pci/devices" / subject / "nvme").glob("nvme*"), None)
+        if device is None:
             raise refused(self.missing(subject))
-        return Path("/dev") / found.name
+        return Path("/dev") / device.name
 
 
 NVME_WRITE_CACHE = NvmeFeature(

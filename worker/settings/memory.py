@@ -106,7 +106,7 @@ def drop_caches() -> None:
 
 def _counts() -> dict[str, int]:
     rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
-    found = {row[0]: int(row[1]) for row in rows if row[0] in _COUNTERS}
-    if len(found) != len(_COUNTERS):
+    counts = {row[0]: int(row[1]) for row in rows if row[0] in _COUNTERS}
+    if len(counts) != len(_COUNTERS):
         raise SettingFailed("setting_refused", "This kernel does not count dropped caches: cannot verify the drop.")
-    return found
+    return counts

@@ -28,13 +28,13 @@ def parse_list(words: str) -> tuple[int, ...]:
 
 def write_list(numbers: tuple[int, ...]) -> str:
     """Format numbers as `0-3,8`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(set(numbers)):
-        if found and found[-1][1] == number - 1:
-            found[-1][1] = number
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in found)
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
 
 
 def online(sys: Path = SYS) -> tuple[int, ...]:
@@ -80,10 +80,10 @@ class CpuFile(Setting):
         return self._description
 
     def read(self, subject: str) -> str:
-        found = {cpu: read_file(path, self.name) for cpu, path in self._paths().items()}
-        if not found:
+        values = {cpu: read_file(path, self.name) for cpu, path in self._paths().items()}
+        if not values:
             raise refused(self.missing(subject))
-        return join(found)
+        return join(values)
 
     def choices(self, subject: str) -> tuple[str, ...]:
         """The values that every processor supports."""
@@ -110,8 +110,8 @@ class CpuFile(Setting):
 
     def _paths(self) -> dict[int, Path]:
         directory = self._sys / "devices/system/cpu"
-        found = {cpu: directory / f"cpu{cpu}" / "cpufreq" / self._file for cpu in online(self._sys)}
-        return {cpu: path for cpu, path in found.items() if path.exists()}
+        paths = {cpu: directory / f"cpu{cpu}" / "cpufreq" / self._file for cpu in online(self._sys)}
+        return {cpu: path for cpu, path in paths.items() if path.exists()}
 
 
 CPU_GOVERNOR = CpuFile(
@@ -150,10 +150,10 @@ class DeepestIdleState(Setting):
 
     def capture(self, subject: str) -> str:
         """One digit for each state; 1 means disabled."""
-        found = {cpu: "".join(read_file(f, self.name) for f in files) for cpu, files in self._files().items()}
-        if not found:
+        states = {cpu: "".join(read_file(f, self.name) for f in files) for cpu, files in self._files().items()}
+        if not states:
             raise refused(self.missing(subject))
-        return join(found)
+        return join(states)
 
     def choices(self, subject: str) -> tuple[str, ...]:
         return tuple(str(number) for number in range(self._count()))
@@ -308,8 +308,8 @@ class IrqAffinity(Setting):
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
         wanted = self._wanted(subject, asked)
-        found = dict(pair.split(":", 1) for pair in observed.split())
-        return {n: parse_list(found.get(str(n), "")) for n in wanted} == {
+        observed_lists = dict(pair.split(":", 1) for pair in observed.split())
+        return {n: parse_list(observed_lists.get(str(n), "")) for n in wanted} == {
             n: parse_list(listed) for n, listed in wanted.items()
         }
 

@@ -158,12 +158,12 @@ def known(asked: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tupl
 
 
 def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: list[SettingRecord]) -> None:
-    kept = writer.baselines()
-    changed = {key for key, request in wanted.items() if not _is_own(kept.get(key), request)}
-    if _must_start_afresh(kept, wanted):
-        _restore(writer, tuple(kept), records)
+    baselines = writer.baselines()
+    changed = {key for key, request in wanted.items() if not _is_own(baselines.get(key), request)}
+    if _must_start_afresh(baselines, wanted):
+        _restore(writer, tuple(baselines), records)
     else:
-        _restore(writer, tuple(key for key in kept if key not in changed), records, keep_effects=changed)
+        _restore(writer, tuple(key for key in baselines if key not in changed), records, keep_effects=changed)
     for key in sorted(wanted, key=rank):
         apply(writer, wanted[key].setting, wanted[key].value, records)
 
@@ -188,13 +188,13 @@ def _restore(
     """Restore the baseline, except for side effects of settings that stay changed."""
     effects = {key for request in keep_effects for key in BY_KEY[request].disturbs}
     for key in keys:
-        kept = writer.baselines().get(key)
-        if kept is None or key not in BY_KEY or (key in effects and not kept.requested):
+        baseline = writer.baselines().get(key)
+        if baseline is None or key not in BY_KEY or (key in effects and not baseline.requested):
             continue
         setting = BY_KEY[key]
         if not setting.vanished(writer.subject):
-            _restore_one(writer, setting, kept, records)
-        writer.drop(kept)
+            _restore_one(writer, setting, baseline, records)
+        writer.drop(baseline)
 
 
 def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:

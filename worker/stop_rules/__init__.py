@@ -45,9 +45,9 @@ def snia_window(rates: Series, round_s: int) -> Window | None:
         return None
     ends = range((rounds - ROUNDS + 1) * round_s, rounds * round_s + 1, round_s)
     means = [fmean(rates[end - round_s : end]) for end in ends]
-    found = Window(ends[0] - round_s, ends[-1])
-    stalled = steadiness_of_rates(rates[found.from_s : found.to_s]).stall_s >= STALL_S  # also of few, large I/Os
-    return found if over_rounds(means).steady and not stalled else None
+    window = Window(ends[0] - round_s, ends[-1])
+    stalled = steadiness_of_rates(rates[window.from_s : window.to_s]).stall_s >= STALL_S  # also of few, large I/Os
+    return window if over_rounds(means).steady and not stalled else None
 
 
 # The rule settled: since some second, the rate has had no step, drift or stall for a given time.
@@ -68,10 +68,10 @@ def settled_at_s(rates: Series, hold_s: int) -> int | None:
     """
     start = _after_stall(rates)
     while len(rates) - start >= hold_s:
-        found = steadiness_of_rates(rates[start:])
-        match found.verdict:
+        steadiness = steadiness_of_rates(rates[start:])
+        match steadiness.verdict:
             case Verdict.STEPPED:
-                start += found.step_at_s
+                start += steadiness.step_at_s
             case Verdict.DRIFTING:
                 start += max(1, (len(rates) - start) // TRIM)
             case Verdict.STEADY | Verdict.BURSTY:

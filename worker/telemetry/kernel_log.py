@@ -202,8 +202,8 @@ class KernelWatch:
     def lines(self, *, without: str = "") -> tuple[KernelLine, ...]:
         """Lines about storage since the last call, at most MAX_LINES per trial. Lines that contain the text `without`
         report what the worker itself did, and are left out."""
-        found = [line for record in self._records() if (line := self.take(record)) is not None]
-        return tuple(line for line in found if not without or without not in line.text)
+        lines = [line for record in self._records() if (line := self.take(record)) is not None]
+        return tuple(line for line in lines if not without or without not in line.text)
 
     def take(self, record: str) -> KernelLine | None:
         """The line of a record `priority,sequence,microseconds,flags;text`, if it reports a storage problem."""

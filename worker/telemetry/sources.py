@@ -44,8 +44,8 @@ class WaitingMemory:
             self._file.close()
 
     def _now(self) -> dict[str, int]:
-        found = _LINES.findall(self._file.read()) if self._file else []
-        return {name.decode().lower(): int(kib) * 1024 for name, kib in found}
+        lines = _LINES.findall(self._file.read()) if self._file else []
+        return {name.decode().lower(): int(kib) * 1024 for name, kib in lines}
 
 
 # Sensors that are slow or disturb I/O, read every few seconds in a separate thread.
@@ -69,16 +69,16 @@ Ask = Callable[[], float | None]
 
 class SlowSensors:
     def __init__(self, devices: Sequence[str], sys: Path = SYS, dev: Path = DEV) -> None:
-        asked: dict[Sensor, Ask] = {
+        sensors: dict[Sensor, Ask] = {
             Sensor(kind=SensorKind.TEMPERATURE, name=name): way for name, way in drive_inputs(devices, sys).items()
         }
         if any((dev / node).exists() for node in _NODES):
-            asked[Sensor(kind=SensorKind.POWER, name="server (IPMI)")] = server_watts
-        self._asked = asked
-        self.sensors = tuple(asked)
+            sensors[Sensor(kind=SensorKind.POWER, name="server (IPMI)")] = server_watts
+        self._asked = sensors
+        self.sensors = tuple(sensors)
         self._fresh: dict[Sensor, float | None] = {}
         self._closed = threading.Event()
-        if asked:
+        if sensors:
             threading.Thread(target=self._run, name="slow sensors", daemon=True).start()
 
     def restart(self) -> None:
@@ -411,8 +411,8 @@ class OpenFile:
         return bytes(self._buffer[:length])
 
     def number(self) -> int | None:
-        found = self.read().strip()
-        return int(found) if found.removeprefix(b"-").isdigit() else None
+        value = self.read().strip()
+        return int(value) if value.removeprefix(b"-").isdigit() else None
 
     def close(self) -> None:
         os.close(self._fd)

@@ -59,10 +59,12 @@ def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
     began = time.monotonic()
     sent = family.send(drive, method, run)
     seconds = time.monotonic() - began
-    found = sample(drive)
+    sampled = sample(drive)
     promised = family.promises_zeros(drive.name, method)
-    if promised and not found.all_zeros:
-        words = f"{drive.path} must read as zeros after {method}, but {found.other} of {found.samples} samples do not."
+    if promised and not sampled.all_zeros:
+        words = (
+            f"{drive.path} must read as zeros after {method}, but {sampled.other} of {sampled.samples} samples do not."
+        )
         raise PurgeFailed("purge_not_verified", words)
     return Purged(
         at=time.time(),
@@ -71,8 +73,8 @@ def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
         method=method,
         commands=sent.commands,
         said=sent.said[-2000:],
-        samples=found.samples,
-        samples_not_zero=found.other,
+        samples=sampled.samples,
+        samples_not_zero=sampled.other,
         zeros_promised=promised,
         seconds=seconds,
     )
@@ -101,11 +103,11 @@ def sample(drive: Lease) -> Zeros:
     places = sorted({last * number // (SAMPLES - 1) // 512 * 512 for number in range(SAMPLES)} | {last})
     try:
         fcntl.ioctl(drive.fd, BLKFLSBUF, 0)
-        found = [os.pread(drive.fd, length, place) for place in places]
+        blocks = [os.pread(drive.fd, length, place) for place in places]
     except OSError as error:
         words = f"{drive.path} cannot be read after the purge: {error.strerror}."
         raise PurgeFailed("purge_not_verified", words) from error
-    return Zeros(len(found), sum(any(part) for part in found))
+    return Zeros(len(blocks), sum(any(part) for part in blocks))
 
 
 # Purge one drive under the guard, and record its new state.

@@ -50,11 +50,11 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     if sysfs.transport(name) != "sata":
         return ()
     try:
-        found = read_security(ask("hdparm", "-I", sysfs.device_path(name)).out)
+        security = read_security(ask("hdparm", "-I", sysfs.device_path(name)).out)
     except ToolError as error:
         problem = f"The drive's features cannot be read: {error}"
         return tuple(PurgeOffer(method=each, problem=problem) for each in (_M.ATA_SECURE_ERASE, _M.ATA_ENHANCED_ERASE))
-    return judged(found)
+    return judged(security)
 
 
 def judged(found: Security) -> tuple[PurgeOffer, ...]:
@@ -95,9 +95,9 @@ def read_security(printed: str) -> Security:
 
 
 def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
-    found = read_security(answer(drive, run, "hdparm", "-I", drive.path).out)
+    security = read_security(answer(drive, run, "hdparm", "-I", drive.path).out)
     enhanced = method is _M.ATA_ENHANCED_ERASE
-    takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
+    takes_s = 60.0 * ((security.enhanced_minutes if enhanced else security.minutes) or 0)
     set_password = ("hdparm", "--user-master", "u", "--security-set-pass", PASSWORD, drive.path)
     erase = ("hdparm", "--user-master", "u", f"--security-erase{'-enhanced' if enhanced else ''}", PASSWORD, drive.path)
     known = DrivePassword(stable_id=drive.stable_id, serial=drive.serial, device=drive.name, password=PASSWORD)
@@ -136,14 +136,14 @@ def _without_password(path: str, known: DrivePassword, journal: Journal, state: 
     def hdparm(*arguments: str) -> ToolOutput:
         return ask("hdparm", *arguments, path, limit_s=30.0, state=state, drives=(known.stable_id,))
 
-    found = read_security(hdparm("-I").out)
-    if found.locked:
+    security = read_security(hdparm("-I").out)
+    if security.locked:
         hdparm("--user-master", "u", "--security-unlock", known.password)
-    if found.enabled:
+    if security.enabled:
         hdparm("--user-master", "u", "--security-disable", known.password)
-    said = hdparm("-I")
-    now = read_security(said.out)
-    if said.exit_code or not now.supported or now.enabled or now.locked:
+    output = hdparm("-I")
+    now = read_security(output.out)
+    if output.exit_code or not now.supported or now.enabled or now.locked:
         why = _FROZEN if now.frozen else f"hdparm -I {path} does not report that it has none."
         return f"{why} By hand: hdparm --user-master u --security-disable {known.password} {path}"
     journal.drop_password(known.stable_id)

@@ -45,12 +45,12 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
         return ()
     try:
         output = ask("nvme", "id-ctrl", "--output-format=json", sysfs.device_path(name))
-        found = msgspec.json.decode(output.out, type=Controller) if output.exit_code == 0 else None
+        controller = msgspec.json.decode(output.out, type=Controller) if output.exit_code == 0 else None
     except (ToolError, msgspec.DecodeError, msgspec.ValidationError) as error:
         return _all(f"The drive's features cannot be read: {error}")
-    if found is None:
+    if controller is None:
         return _all(f"The drive's features cannot be read: {output.err.strip()[:500]}")
-    return judged(found, other_namespaces(name))
+    return judged(controller, other_namespaces(name))
 
 
 def judged(found: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]:
@@ -120,8 +120,8 @@ def read_progress(printed: str) -> tuple[int, float]:
 def controller_path(name: str) -> str:
     """The character device of the drive; for a drive with several paths, the first one."""
     place = (sysfs.node(name) / "device").resolve()
-    found = [place, *sorted(place.glob("nvme[0-9]*"))]
-    first = next((each.name for each in found if re.fullmatch(r"nvme[0-9]+", each.name)), "")
+    places = [place, *sorted(place.glob("nvme[0-9]*"))]
+    first = next((each.name for each in places if re.fullmatch(r"nvme[0-9]+", each.name)), "")
     if not first:
         raise PurgeFailed("purge_failed", f"The NVMe controller of {name} was not found.")
     return f"/dev/{first}"

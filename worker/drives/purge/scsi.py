@@ -35,8 +35,8 @@ def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:  # noqa: ARG
 
 def read_percent(printed: str) -> float | None:
     """Percent in the last line `Format unit in progress, 12.34% done`."""
-    found = _PROGRESS.findall(printed)
-    return float(found[-1]) if found else None
+    percents = _PROGRESS.findall(printed)
+    return float(percents[-1]) if percents else None
 
 
 def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - the pattern is the maker's

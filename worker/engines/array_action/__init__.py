@@ -237,9 +237,9 @@ class Following:
         before = self.done_bytes
         if self.complete:
             self.done_bytes = max(before, self._total_bytes)
-        elif found := self._md.progress:
-            self._total_bytes = found.total_bytes
-            self.done_bytes = max(before, found.done_bytes)
+        elif progress := self._md.progress:
+            self._total_bytes = progress.total_bytes
+            self.done_bytes = max(before, progress.done_bytes)
         moved = direction_sample(Direction.RESYNC, ios=0, moved_bytes=self.done_bytes - before)
         self._sampler.emit((moved,), time.monotonic())
 

@@ -66,11 +66,11 @@ def watch(
     dumps: list[Dump] = []
 
     def take(data: bytes) -> bool:
-        found = reader.feed(data)
-        dumps[:] = found[-1:] or dumps
-        for dump in found:
+        complete = reader.feed(data)
+        dumps[:] = complete[-1:] or dumps
+        for dump in complete:
             on_dump(dump)
-        return bool(found)
+        return bool(complete)
 
     limits = running.limits
     try:

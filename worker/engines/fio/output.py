@@ -301,8 +301,8 @@ def _between(before: dict[int, int], now: dict[int, int]) -> Histogram:
 
 
 def _histogram(bins: dict[int, int]) -> Histogram:
-    kept = sorted((latency_ns, count) for latency_ns, count in bins.items() if count > 0)
-    return Histogram(latency_ns=tuple(b for b, _ in kept), counts=tuple(n for _, n in kept))
+    bins_with_ios = sorted((latency_ns, count) for latency_ns, count in bins.items() if count > 0)
+    return Histogram(latency_ns=tuple(b for b, _ in bins_with_ios), counts=tuple(n for _, n in bins_with_ios))
 
 
 def _lasted_ms(dump: Dump, direction: Direction) -> int:

@@ -101,17 +101,19 @@ def _missing(work: FioWorkload, device: str) -> list[tuple[str, str]]:
     problem = engine_problem(work.ioengine)
     if problem:
         return [("engine_missing", f"I/O engine {work.ioengine} does not work on this host: {problem}")]
-    found = [
+    problems = [
         ("uring_feature_missing", f"io_uring option {option} does not work on this host: {problem}")
         for option in work.uring.wanted()
         if (problem := _try(*_identity(), work.ioengine.value, option))
     ]
     if work.uring.hipri and not polls(device):
-        found.append(("uring_feature_missing", f"hipri: {device or 'the device'} has no poll queues (queue/io_poll)."))
+        problems.append(
+            ("uring_feature_missing", f"hipri: {device or 'the device'} has no poll queues (queue/io_poll).")
+        )
     if work.ioengine is IoEngine.SG and not is_scsi_disk(device):
-        found.append(("option_refused", f"sg: {device or 'the target'} is not a whole SCSI drive."))
+        problems.append(("option_refused", f"sg: {device or 'the target'} is not a whole SCSI drive."))
     latency = completion_latency_problem(fio_version(), work)
-    return [*found, ("option_refused", latency)] if latency else found
+    return [*problems, ("option_refused", latency)] if latency else problems
 
 
 def polls(device: str, sys_block: Path = SYS_BLOCK) -> bool:
@@ -135,10 +137,10 @@ def is_scsi_disk(device: str, sys_block: Path = SYS_BLOCK) -> bool:
 def device_under(path: str) -> str:
     """Kernel name of the block device at or under `path`; "" if there is none."""
     try:
-        found = Path(path).stat()
+        facts = Path(path).stat()
     except OSError:
         return ""
-    number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    number = facts.st_rdev if stat.S_ISBLK(facts.st_mode) else facts.st_dev
     link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     return link.resolve().name if link.exists() else ""
 
@@ -223,21 +225,21 @@ def _disabled() -> str:
 
 
 def _errors(words: str) -> str:
-    said = [line for line in words.splitlines() if "error" in line or "fio:" in line or "fail" in line]
-    return last_words("\n".join(said) or words, lines=3)
+    errors = [line for line in words.splitlines() if "error" in line or "fio:" in line or "fail" in line]
+    return last_words("\n".join(errors) or words, lines=3)
 
 
 # The checks of fio and io_uring for `sweetspot-worker doctor`.
 
 
 def check() -> Iterator[Check]:
-    found = offer()
-    if found is None:
+    offered = offer()
+    if offered is None:
         advice = "Install it: apt install fio. Prefill needs it for every engine."
         yield Check("fio", State.BROKEN, "fio was not found on the PATH.", advice)
         return
-    yield Check("fio", State.OK, f"{found.version}; supports: {', '.join(found.features) or 'nothing'}")
-    if IoEngine.IO_URING in found.features:
+    yield Check("fio", State.OK, f"{offered.version}; supports: {', '.join(offered.features) or 'nothing'}")
+    if IoEngine.IO_URING in offered.features:
         yield Check("io_uring", State.OK, "works")
         return
     advice = "See “sysctl kernel.io_uring_disabled”; in a container, its seccomp profile must allow io_uring."

@@ -89,8 +89,8 @@ class Transactions:
         buckets: Counter[int] = Counter()
         for us, count in self.by_us.items():
             buckets[bucket_ns(1000 * us)] += count
-        found = sorted(buckets.items())
-        return Histogram(latency_ns=tuple(ns for ns, _ in found), counts=tuple(count for _, count in found))
+        in_order = sorted(buckets.items())
+        return Histogram(latency_ns=tuple(ns for ns, _ in in_order), counts=tuple(count for _, count in in_order))
 
     def result(self, runtime_ms: int) -> DirectionResult:
         mean_us = sum(us * count for us, count in self.by_us.items()) / self.count
@@ -182,8 +182,8 @@ def _give_folder(stream: Stream, open_target: OpenTarget) -> None:
 
 
 def offer() -> EngineOffer | None:
-    found = version()
-    return EngineOffer(version=found, features=()) if found and not missing_user() else None
+    installed = version()
+    return EngineOffer(version=installed, features=()) if installed and not missing_user() else None
 
 
 def installation() -> str:
@@ -193,9 +193,9 @@ def installation() -> str:
 
 
 def check() -> Iterator[Check]:
-    found = offer()
-    if found is None:
+    offered = offer()
+    if offered is None:
         why = f"user {missing_user()} does not exist." if missing_user() else "PostgreSQL with pgbench was not found."
         yield Check("pgbench", State.NOTE, why, INSTALLATION)
         return
-    yield Check("pgbench", State.OK, f"{found.version} in {program.bin_folder()}")
+    yield Check("pgbench", State.OK, f"{offered.version} in {program.bin_folder()}")

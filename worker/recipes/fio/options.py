@@ -133,18 +133,18 @@ def _directions(text: str, read: str, write: str) -> dict[str, str]:
 
 
 def read_block_size(text: str) -> Values:
-    found = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
-    return {"block_size": 4096} | found
+    sizes = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
+    return {"block_size": 4096} | sizes
 
 
 def read_block_split(text: str) -> Values:
-    found = _directions(text.lower(), "block_split", "write_block_split")
-    for split in found.values():
+    splits = _directions(text.lower(), "block_split", "write_block_split")
+    for split in splits.values():
         if not re.fullmatch(r"[0-9]+[km]?/[0-9]+(:[0-9]+[km]?/[0-9]+)*", split):
             raise OptionRefused(f"{split!r} is not a split like 4k/60:64k/40 with all shares")
-    if "block_split" not in found:
+    if "block_split" not in splits:
         raise OptionRefused(f"{text!r} has no split for reads")
-    return found
+    return splits
 
 
 def read_block_range(text: str) -> Values:
@@ -518,18 +518,18 @@ def _names(option: Option) -> str:
 
 
 def _by_note(options: list[Option]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_note: dict[str, list[str]] = {}
     for option in options:
         note = f"{option.note}; the plan's note says so" if option.meaning is Meaning.LOGGING else option.note
-        found.setdefault(note, []).append(_names(option))
-    return found
+        by_note.setdefault(note, []).append(_names(option))
+    return by_note
 
 
 def _refused() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_reason: dict[str, list[str]] = {}
     for name, reason in REFUSED.items():
-        found.setdefault(reason, []).append(f"`{name}`")
-    return found
+        by_reason.setdefault(reason, []).append(f"`{name}`")
+    return by_reason
 
 
 if __name__ == "__main__":

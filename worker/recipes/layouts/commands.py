@@ -280,8 +280,8 @@ def _ext4_options(layout: Layout) -> str:
     always = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
     if unit is None or width is None:
         return always
-    told = (unit, width) if layout.told_geometry else (0, 0)
-    return f"stride={told[0] // EXT4_BLOCK_BYTES},stripe-width={told[1] // EXT4_BLOCK_BYTES},{always}"
+    geometry = (unit, width) if layout.told_geometry else (0, 0)
+    return f"stride={geometry[0] // EXT4_BLOCK_BYTES},stripe-width={geometry[1] // EXT4_BLOCK_BYTES},{always}"
 
 
 def _mount(layout: Layout, top: str, mount_point: str) -> Step:

@@ -83,12 +83,12 @@ def sweep(text: str) -> tuple[Layout, ...]:
         raise LayoutError(f"more than {MAX_LAYOUTS} layouts: use larger steps")
     ranges = [_range_values(match) for match in _RANGE.finditer(text)]
     pieces = _RANGE.split(text)[:: len(_RANGE.groupindex) + 1]
-    found: dict[Layout, None] = {}
+    given: dict[Layout, None] = {}
     for numbers in itertools.product(*ranges):
         filled = "".join(itertools.chain(*itertools.zip_longest(pieces, numbers, fillvalue="")))
         for words in _alternatives(filled):
-            found[parse(words)] = None
-    return tuple(found)
+            given[parse(words)] = None
+    return tuple(given)
 
 
 def sweep_size(text: str) -> int:
