@@ -10,7 +10,7 @@ import msgspec
 import urllib3
 
 from worker import __version__
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, ContractError, Message, decode, encode
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, ContractError, Failed, Message, decode, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.reports import ReportReply, StartReply, StartRequest
 
@@ -28,13 +28,12 @@ class Unreachable(Exception):
     code = "server_unreachable"
 
 
-class Refused(Exception):
+class Refused(Failed):
     """The server refused the request."""
 
     def __init__(self, status: int, problem: Problem) -> None:
-        super().__init__(f"{problem.message} ({problem.code}, HTTP {status})")
+        super().__init__(str(problem.code), f"{problem.message} ({problem.code}, HTTP {status})")
         self.status = status
-        self.code = str(problem.code)
 
     @property
     def about_token(self) -> bool:

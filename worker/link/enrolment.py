@@ -19,7 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from worker.contract.base import is_id
+from worker.contract.base import Failed, is_id
 from worker.contract.signing import Endorsement, endorsed, key_id
 
 log = logging.getLogger(__name__)
@@ -31,12 +31,8 @@ SYSTEM_POLICY = Path("/etc/sweetspot-worker/policy.toml")
 RUN = Path("/run/sweetspot-worker")  # locks of identities
 
 
-class ConfigError(Exception):
+class ConfigError(Failed):
     """The worker's setup is wrong; the message says what, where and what to do."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Enrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
