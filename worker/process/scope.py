@@ -333,8 +333,12 @@ class Scope:
         """Kill all processes in the scope; True if none was left within a few seconds."""
         if self._child:
             self._child.hang_up()
-        gone = self._cgroup.kill() if self._cgroup else True
-        return _kill_marked(self._marker) and gone if not self._cgroup or not gone else gone
+        if self._cgroup is None:
+            return _kill_marked(self._marker)
+        if self._cgroup.kill():
+            return True
+        _kill_marked(self._marker)
+        return False
 
     @property
     def is_gone(self) -> bool:
