@@ -236,8 +236,6 @@ def built_on(journal: Journal) -> dict[str, LayoutRecord]:
     return {drive.stable_id: record for record in journal.layouts() for drive in record.drives}
 
 
-# Read the layout back from the kernel and LVM after building.
-
 # Compare requested mount options with those that the kernel shows for a mount (proc_pid_mountinfo(5)).
 #
 # The kernel hides options that have their default value, such as `commit=5` of ext4 and `commit=30` of btrfs
@@ -303,6 +301,9 @@ def _plain(value: str) -> str:
     """`256k` is 262144."""
     size = _SIZE.fullmatch(value)
     return str(int(size[1]) * _UNITS[size[2].lower()]) if size else value
+
+
+# Read the layout back from the kernel and LVM after building.
 
 
 class Observed(msgspec.Struct, frozen=True):

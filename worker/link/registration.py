@@ -40,8 +40,6 @@ from worker.policy import Policy
 from worker.process.run import ToolError, ask, find
 from worker.settings.base import SettingScope
 
-# What this host can run, cached on disk, because trying the engines takes seconds.
-
 # The parts of layouts that this host can build: the kernel supports them, and their tools are installed.
 
 # Part -> (sign of kernel support: a file and optionally a word in it; module; program).
@@ -83,6 +81,9 @@ def _known(file: Path, word: str, module: str) -> bool:
 
 
 log = logging.getLogger(__name__)
+
+
+# What this host can run, cached on disk, because trying the engines takes seconds.
 
 
 class _Known(msgspec.Struct, frozen=True):

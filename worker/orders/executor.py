@@ -40,8 +40,6 @@ from worker.process.scope import kill_leftovers
 from worker.settings import SETTING_NAMES, session
 from worker.temporary import remove_recorded
 
-# The registry of order handlers, by kind of order.
-
 # Purge one drive by a separate order.
 
 
@@ -94,6 +92,8 @@ def close_run(order: CloseRunOrder, context: OrderContext) -> Finished:
         return finished(Outcome.FAILED, "settings_not_restored", f"Not restored: {left}")
     return finished(Outcome.DONE)
 
+
+# The registry of order handlers, by kind of order.
 
 HANDLERS: Mapping[type[AnyOrder], Handler] = {
     TrialOrder: trial.carry_out,

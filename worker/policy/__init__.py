@@ -20,14 +20,6 @@ from worker.contract.workload import TargetKind
 from worker.kernel.files import is_foreign
 from worker.kernel.sysfs import is_stable, shortened
 
-# Read and check the policy file: a TOML file that only root or the worker's user can write.
-#
-# `deploy/policy.example.toml` shows every key. Each trial reads the file, so changes apply to the next trial.
-
-# The host administrator's permissions: targets, pools of drives, and settings of the host.
-#
-# Everything that is not listed is refused. No message of the server can extend the list.
-
 # Pools of the policy: drives on which layouts may be built.
 #
 # A `[[pool]]` lists targets of the same file. Each target is a whole drive with `destroy = true`, so that its stable
@@ -46,6 +38,10 @@ def pool_identity(pool_id: str, drives: Iterable[tuple[str, str]]) -> str:
     digest = hashlib.sha256("\n".join(f"{identity} {serial}" for identity, serial in drives).encode()).hexdigest()
     return f"pool:{pool_id}:{digest[:12]}"
 
+
+# The host administrator's permissions: targets, pools of drives, and settings of the host.
+#
+# Everything that is not listed is refused. No message of the server can extend the list.
 
 ALL_SETTINGS = "*"
 ANY_SIGNATURE = "*"  # not allowed in a policy file: only for what the worker has built itself
@@ -223,6 +219,10 @@ def pool_problem(pool: Pool, entries: Sequence[PolicyEntry]) -> str:
         return "a drive is listed twice."
     return ""
 
+
+# Read and check the policy file: a TOML file that only root or the worker's user can write.
+#
+# `deploy/policy.example.toml` shows every key. Each trial reads the file, so changes apply to the next trial.
 
 MAX_POLICY_BYTES = 1024 * 1024
 _KINDS = tuple(kind for kind in TargetKind if kind is not TargetKind.POOL)  # a pool is a table of its own

@@ -187,18 +187,6 @@ class DeepestIdleState(Setting):
 DEEPEST_IDLE_STATE = DeepestIdleState()
 
 
-# Which processors handle the interrupts of a device's controller (Documentation/core-api/irq/irq-affinity.rst).
-#
-#     cpu3      all of them on processor 3
-#     node1     round robin over the processors of NUMA node 1
-#     local     round robin over the processors of the controller's node
-#     spread    round robin over all processors
-#     all       any processor; the interrupt controller chooses
-#
-# The kernel manages interrupts that belong to one queue each (most of NVMe, newer HBAs) and rejects any other
-# affinity with EIO; the error says so. irqbalance would move interrupts within seconds, so the setting is refused
-# while irqbalance runs.
-
 # irqbalance, the daemon that moves interrupts between processors: on or off, through systemd.
 #
 # Stopping the service does not disable it, so it starts again when the host restarts.
@@ -270,6 +258,18 @@ def _is_irqbalance(comm: Path) -> bool:
 
 IRQBALANCE = IrqBalance()
 
+
+# Which processors handle the interrupts of a device's controller (Documentation/core-api/irq/irq-affinity.rst).
+#
+#     cpu3      all of them on processor 3
+#     node1     round robin over the processors of NUMA node 1
+#     local     round robin over the processors of the controller's node
+#     spread    round robin over all processors
+#     all       any processor; the interrupt controller chooses
+#
+# The kernel manages interrupts that belong to one queue each (most of NVMe, newer HBAs) and rejects any other
+# affinity with EIO; the error says so. irqbalance would move interrupts within seconds, so the setting is refused
+# while irqbalance runs.
 
 PROC = Path("/proc")
 _FORM = re.compile(r"^(cpu[0-9]{1,4}|node[0-9]{1,3}|local|spread|all)\Z")

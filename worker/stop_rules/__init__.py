@@ -135,10 +135,6 @@ def first_window(rule: StopRule, rates: Series, *, least_runtime_s: int = MIN_LO
     return next((window for window in found if window), None)
 
 
-# The rule confidence: the mean of the rest after the warm-up is known within ± a percentage.
-#
-# A second near zero, anywhere, is a stall and no warm-up: the stream then runs to its maximum time.
-
 # The warm-up of a series: the seconds at its start that its mean should not contain.
 
 GAIN = 0.5  # a cut must reduce the squared error to this share: chance alone finds small gains
@@ -164,6 +160,10 @@ def warm_up_s(rates: Series) -> int | None:
         return None
     return cut if best <= GAIN * error else 0
 
+
+# The rule confidence: the mean of the rest after the warm-up is known within ± a percentage.
+#
+# A second near zero, anywhere, is a stall and no warm-up: the stream then runs to its maximum time.
 
 MIN_KEPT_S = 5
 MIN_INDEPENDENT = 2.0

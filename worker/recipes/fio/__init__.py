@@ -19,8 +19,6 @@ from worker.recipes.base import Recipe, RecipeError, target_names
 from worker.recipes.fio.problems import parts_of
 from worker.recipes.fio.problems import problems as problems
 
-# The measured job of the fio engine. The functions explain the choice of options.
-
 # File names and sizes in the syntax of fio job files.
 #
 # Tested behaviour of fio 3.33 for values in a job file: `;` and `#` start a comment, `${NAME}` is replaced from the
@@ -123,6 +121,8 @@ def _text(value: object) -> str:
     """Values contain `+` for fio's comma, which separates the levels of a factor."""
     return flag(value) if isinstance(value, bool) else str(value).replace("+", ",")
 
+
+# The measured job of the fio engine. The functions explain the choice of options.
 
 DATA_OPTIONS = (
     "dedupe_percentage",
