@@ -24,7 +24,7 @@ from webapp.plans.rules import TRACK
 from webapp.plans.sizes import MEMORY, with_smaller_sizes
 from webapp.plans.values import Value
 from worker.contract.workload import Confidence, SteadyRounds
-from worker.recipes.fio.problems import parse_stop_rule
+from worker.recipes.base import parse_stop_rule
 
 MIB = 1024**2
 TIMES = ("runtime", "ramp", "runtime_min")

@@ -52,7 +52,7 @@ from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
 from worker.contract.workload import SNIA_ROUNDS, least_s
 from worker.recipes import DEFAULT_ENGINE
-from worker.recipes.fio.problems import write_stop_rule
+from worker.recipes.base import write_stop_rule
 
 # Parses the texts of a plan's parts into grids of levels, and collects all problems.
 #

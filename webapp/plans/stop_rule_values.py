@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
-from worker.recipes.fio.problems import parse_stop_rule, write_stop_rule
+from worker.recipes.base import parse_stop_rule, write_stop_rule
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from webapp.core.models import User
 from webapp.results.models import ColumnChoice, Import, KernelLine, Origin, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Run, Trial
 from worker.contract.workload import Settled, Stopped
-from worker.recipes.fio.problems import write_stop_rule
+from worker.recipes.base import write_stop_rule
 
 # The time series of imported tests.
 

@@ -1,12 +1,13 @@
-"""The interface of an engine's recipe, and what all recipes need: file names in targets, sizes as people read them."""
+"""The interface of an engine's recipe, file names in targets, and the texts of sizes and stop rules."""
 
+import re
 from typing import Any, Protocol
 
 import msgspec
 
 from worker.contract.base import Failed
 from worker.contract.items import Metric
-from worker.contract.workload import Stream, TargetKind
+from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule, Stream, TargetKind
 
 
 class RecipeError(Failed, ValueError):
@@ -96,3 +97,41 @@ def size_words(size_bytes: int) -> str:
         if size_bytes and size_bytes % unit_bytes == 0:
             return f"{size_bytes // unit_bytes} {name}"
     return f"{size_bytes} B"
+
+
+# The text of a stop rule, as in plans: `confidence 2%`, `settled 60s`, `snia 60s`.
+
+STOP_RULE_EXAMPLES = "`confidence 2%`, `settled 60s` or `snia 60s`"
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def parse_stop_rule(text: str) -> StopRule:
+    """Raises ValueError with a sentence that says what is valid."""
+    match = re.fullmatch(
+        r"([a-z]+)\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(%|[a-z]+)", text.strip(), re.ASCII | re.IGNORECASE
+    )
+    if match is None:
+        raise ValueError(f"`{text.strip()}` is not understood; write it like {STOP_RULE_EXAMPLES}")
+    name, number, unit = match[1].lower(), float(match[2]), match[3].lower()
+    try:
+        rule: StopRule = msgspec.convert({"rule": name, **_field(name, number, unit)}, StopRule)
+    except (KeyError, msgspec.ValidationError) as error:
+        raise ValueError(f"`{text.strip()}` is not a valid stop rule; write it like {STOP_RULE_EXAMPLES}") from error
+    return rule
+
+
+def _field(name: str, number: float, unit: str) -> dict[str, float]:
+    if name == "confidence":
+        return {"percent": number} if unit == "%" else {}
+    seconds = number * _SECONDS[unit]
+    return {{"snia": "round_s", "settled": "hold_s"}[name]: int(seconds) if seconds == int(seconds) else seconds}
+
+
+def write_stop_rule(rule: StopRule) -> str:
+    match rule:
+        case Confidence():
+            return f"confidence {rule.percent:g}%"
+        case SteadyRounds():
+            return f"snia {rule.round_s}s"
+        case Settled():
+            return f"settled {rule.hold_s}s"

@@ -1,26 +1,19 @@
 """Problems of a workload that types cannot express. Each rule yields messages that say what to do."""
 
-import re
 from collections.abc import Iterator
-
-import msgspec
 
 from worker.contract.fio_options import RATE_LIMITS, WRITE_LIMITS
 from worker.contract.workload import (
     BlockShare,
     Buffers,
-    Confidence,
     CpusPolicy,
     FioWorkload,
     IoEngine,
-    Settled,
-    SteadyRounds,
-    StopRule,
     SyncDepth,
     TargetKind,
     least_s,
 )
-from worker.recipes.base import size_words
+from worker.recipes.base import size_words, write_stop_rule
 
 # Problems of a workload's further options: offsets, limits, distributions, data and verification.
 
@@ -187,44 +180,6 @@ def _on_blocks(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         yield f"{work.pattern} needs a block device, not a {kind}"
     if kind is not TargetKind.BLOCK and work.ioengine is IoEngine.SG:
         yield f"I/O engine sg needs a SCSI drive, not a {kind}"
-
-
-# The text of a stop rule, as in plans: `confidence 2%`, `settled 60s`, `snia 60s`.
-
-STOP_RULE_EXAMPLES = "`confidence 2%`, `settled 60s` or `snia 60s`"
-_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-
-
-def parse_stop_rule(text: str) -> StopRule:
-    """Raises ValueError with a sentence that says what is valid."""
-    match = re.fullmatch(
-        r"([a-z]+)\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*(%|[a-z]+)", text.strip(), re.ASCII | re.IGNORECASE
-    )
-    if match is None:
-        raise ValueError(f"`{text.strip()}` is not understood; write it like {STOP_RULE_EXAMPLES}")
-    name, number, unit = match[1].lower(), float(match[2]), match[3].lower()
-    try:
-        rule: StopRule = msgspec.convert({"rule": name, **_field(name, number, unit)}, StopRule)
-    except (KeyError, msgspec.ValidationError) as error:
-        raise ValueError(f"`{text.strip()}` is not a valid stop rule; write it like {STOP_RULE_EXAMPLES}") from error
-    return rule
-
-
-def _field(name: str, number: float, unit: str) -> dict[str, float]:
-    if name == "confidence":
-        return {"percent": number} if unit == "%" else {}
-    seconds = number * _UNITS[unit]
-    return {{"snia": "round_s", "settled": "hold_s"}[name]: int(seconds) if seconds == int(seconds) else seconds}
-
-
-def write_stop_rule(rule: StopRule) -> str:
-    match rule:
-        case Confidence():
-            return f"confidence {rule.percent:g}%"
-        case SteadyRounds():
-            return f"snia {rule.round_s}s"
-        case Settled():
-            return f"settled {rule.hold_s}s"
 
 
 MAX_JOBS = 1024

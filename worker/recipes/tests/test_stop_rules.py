@@ -1,7 +1,7 @@
 import pytest
 
 from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
-from worker.recipes.fio.problems import parse_stop_rule, write_stop_rule
+from worker.recipes.base import parse_stop_rule, write_stop_rule
 
 
 @pytest.mark.parametrize(
