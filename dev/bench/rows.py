@@ -25,6 +25,7 @@ from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, Result, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
+from webapp.runs.models.attempt import NextInSequence
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import a_configuration
@@ -245,9 +246,10 @@ def _copy_run(original: Run, run: Run, target: Target, configuration: Configurat
 
 
 def _copy(model: type[Model], condition: str, changed: Mapping[str, str]) -> None:
-    """Copy rows; `changed` maps columns to SQL for their new values. The database assigns new serial ids."""
-    names = [str(field.column) for field in model._meta.concrete_fields]
-    columns = [name for name in names if name != "id" or name in changed]
+    """Copy rows; `changed` maps columns to SQL for their new values. The database assigns new ids and sequences."""
+    fields = model._meta.concrete_fields
+    made_there = {"id", *(field.column for field in fields if isinstance(field.db_default, NextInSequence))}
+    columns = [str(field.column) for field in fields if field.column in changed or field.column not in made_there]
     values = ", ".join(changed.get(name, name) for name in columns)
     with connection.cursor() as cursor:
         cursor.execute(
