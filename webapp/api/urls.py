@@ -46,7 +46,8 @@ api = Api(
     title="Sweetspot",
     version="1",
     description="A storage benchmark lab. Values are in bytes, bytes/s, ns and IOPS; errors are {code, message}. "
-    "There is no limit for the number of requests; ask for the state of a run at most every two seconds.",
+    "There is no limit for the number of requests; ask for the state of a run at most every two seconds. Too many "
+    "previews, comparisons or imports at a time get status 503 with Retry-After.",
     auth=AUTH,
     docs_url=None,
     urls_namespace="api",

@@ -7,6 +7,8 @@ bytes of a streaming response, such as an export, while Django makes the rest.
 
     accepted → request is read → Django runs → response is written → kept alive or closed
                (transfer)        (one of few)   (transfer)
+
+Of the few, `webapp.serving.places` leaves most to requests that are answered quickly.
 """
 
 import io
@@ -16,7 +18,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
 from typing import IO, Any
 
@@ -24,6 +26,7 @@ from gunicorn import util
 from gunicorn.http.wsgi import FileWrapper
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from webapp.serving import places
 from webapp.serving.transfers import Transfers
 
 # A response that Django writes and the client takes at the same time: its first bytes are sent before its end exists.
@@ -116,12 +119,15 @@ STEP_BYTES = 64 * 1024
 CLOSED = -1  # the descriptor of a closed socket
 
 Environment = dict[str, Any]
-Application = Callable[[Environment, Any], Iterable[bytes]]
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+Application = Callable[[Environment, StartResponse], Iterable[bytes]]
+Response = Future[tuple[Iterable[bytes], int]]  # its chunks and their size
 
 
 class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def init_process(self) -> None:
         self.transfers = Transfers()
+        self.places = {kind: places.Places(kind.wait_s) for kind in places.KINDS}
         self.max_keepalived = self.worker_connections  # the oldest idle one is closed if there are too many
         self.processing = ThreadPoolExecutor(PROCESSING_THREADS, thread_name_prefix="django")
         super().init_process()
@@ -179,30 +185,44 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         body.seek(0)
         return body
 
-    def _process(self, environ: Environment, start_response: object) -> Iterable[bytes]:
+    def _process(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
         """Run Django in one of its threads, to the end of the response."""
-        response: Future[tuple[Iterable[bytes], int]] = Future()
-        self.processing.submit(self._respond, environ, start_response, response)
+        place = ExitStack()  # of an expensive request; it is given back at the end of the response
+        if kind := places.kind_of(environ["PATH_INFO"]):
+            client = places.client_of(environ)
+            if not self.places[kind].take(client):
+                return self._busy(environ["PATH_INFO"], start_response)
+            place.callback(self.places[kind].give_back, client)
+        response: Response = Future()
+        self.processing.submit(self._respond, environ, start_response, response, place)
         chunks, size = response.result()
         self.transfers.wait_for(size)
         return chunks
 
+    def _busy(self, path: str, start_response: StartResponse) -> Iterable[bytes]:
+        body, media_type = _problem(path, "busy", "The server is busy with other requests. Try again in a few seconds.")
+        headers = [("Content-Type", media_type), ("Content-Length", str(len(body))), ("Retry-After", "10")]
+        start_response("503 Service Unavailable", [*headers, ("Cache-Control", "no-store")])
+        self.transfers.wait_for(len(body))
+        return [body]
+
     def _respond(
-        self, environ: Environment, start_response: object, response: "Future[tuple[Iterable[bytes], int]]"
+        self, environ: Environment, start_response: StartResponse, response: Response, place: ExitStack
     ) -> None:
         """Set the response's chunks and their size. Files are not read here: the kernel sends them."""
-        try:
-            chunks = self.application(environ, start_response)
-            if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
-                response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
-            elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
-                stream = Stream(self.transfers)
-                response.set_result((stream, 0))
-                stream.fill(chunks)
-            else:
-                response.set_result(_whole(chunks))
-        except BaseException as error:  # noqa: BLE001 - raised in the other thread
-            response.set_exception(error)
+        with place:
+            try:
+                chunks = self.application(environ, start_response)
+                if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
+                    response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
+                elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
+                    stream = Stream(self.transfers)
+                    response.set_result((stream, 0))
+                    stream.fill(chunks)
+                else:
+                    response.set_result(_whole(chunks))
+            except BaseException as error:  # noqa: BLE001 - raised in the other thread
+                response.set_exception(error)
 
     def murder_pending(self) -> None:
         """At least once a second, in the main thread."""
@@ -234,14 +254,18 @@ def _chunks_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _refuse(conn: TConn, req: Any, status: int, code: str, message: str) -> bool:
-    """Answer without reading the body; under /api/ as {code, message}, like all its errors."""
-    if req.path.startswith("/api/"):
-        text, media_type = json.dumps({"code": code, "message": message}), "application/json"
-    else:
-        text, media_type = message, "text/plain"
+    """Answer without reading the body."""
+    body, media_type = _problem(req.path, code, message)
     head = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nConnection: close\r\nContent-Type: {media_type}\r\n"
-        f"Content-Length: {len(text)}\r\n\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
     )
-    util.write_nonblock(conn.sock, (head + text).encode())
+    util.write_nonblock(conn.sock, head.encode() + body)
     return False
+
+
+def _problem(path: str, code: str, message: str) -> tuple[bytes, str]:
+    """Body and media type of a refusal; under /api/ it is {code, message}, like all its errors."""
+    if path.startswith("/api/"):
+        return json.dumps({"code": code, "message": message}).encode(), "application/json"
+    return message.encode(), "text/plain"

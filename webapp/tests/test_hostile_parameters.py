@@ -28,6 +28,7 @@ from django.urls import Resolver404, resolve
 from webapp.api.urls import api
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
+from webapp.serving.places import kind_of
 from webapp.tests import hostile, page_parameters
 from webapp.tests.access_table import API, PAGES, Who
 from webapp.tests.addresses import Address, operations_of_api, pages
@@ -40,6 +41,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 # Of one request, with a body of at most 2 MB, beyond what the process had before.
 MAX_MEMORY_BYTES = 100 * 2**20
 MAX_CPU_S = 4.0  # of the web process and of PostgreSQL's process, on a slow machine
+MAX_SHORT_CPU_S = 1.5  # of an address that needs no place (webapp/serving/places.py)
 MOST = 8  # cases of each kind at an address, in a normal run
 WRONG_VALUE = 422
 SUCCESS = frozenset({200, 201, 202, 204})
@@ -122,6 +124,8 @@ class Walk:
             problems.append(f"says {content.decode(errors='replace')[max(0, place - 150) : place + 100]!r}")
         if cost.memory_bytes > MAX_MEMORY_BYTES or cpu_s > MAX_CPU_S:
             problems.append(f"takes {cost.memory_bytes / 2**20:.0f} MiB and {cpu_s:.1f} s")
+        elif cpu_s > MAX_SHORT_CPU_S and kind_of(address) is None:
+            problems.append(f"takes {cpu_s:.1f} s without a place for an expensive request")
         self.problems += [f"{words}: {problem}" for problem in problems]
 
     def report(self) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+SLOW_S = 1.0  # of an expensive request
 LARGE = 4_000_000  # bytes; more than the kernel buffers for a client that does not read
 
 
@@ -32,6 +34,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
         return environ["wsgi.file_wrapper"](_file())  # type: ignore[no-any-return]
     body = environ["wsgi.input"].read()
     start_response("200 OK", [("Content-Type", "text/plain")])
+    if path == "/explore/":
+        time.sleep(SLOW_S)  # stands for work
     if path == "/stream":
         return Streaming()
     if path == "/continue":

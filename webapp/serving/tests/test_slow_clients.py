@@ -9,13 +9,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 
 import pytest
 
 from webapp.deploy.certificates import ensure
-from webapp.serving.tests.application import LARGE
+from webapp.serving.places import MAX_WAITING_OF_CLIENT, RUNNING
+from webapp.serving.tests.application import LARGE, SLOW_S
 from webapp.tests.system import await_true
 
 SLOW = 300  # clients; a process has 256 threads, of which 192 exchange data
@@ -186,6 +189,29 @@ def test_a_client_that_does_not_encrypt_holds_nobody_up(server: Server) -> None:
     assert statistics.median(_seconds_of_a_request(server) for _ in range(3)) < LIMIT_S
     for each in silent:
         each.close()
+
+
+def test_expensive_requests_hold_no_short_one_up(server: Server) -> None:
+    """40 at once, of one client, while others ask for something short and for something expensive."""
+
+    def explore(client: str) -> tuple[int, str | None]:
+        connection = _connection(server)
+        connection.request("GET", "/explore/", headers={"Cookie": f"sessionid={client}"})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, answer.headers["Retry-After"]
+
+    with ThreadPoolExecutor(41) as pool:
+        many = [pool.submit(explore, "many") for _ in range(40)]
+        time.sleep(SLOW_S / 2)
+        assert max(_seconds_of_a_request(server) for _ in range(3)) < LIMIT_S
+        started_at = time.monotonic()
+        assert explore("other") == (200, None)
+        assert time.monotonic() - started_at < 3 * SLOW_S  # its turn comes next
+        answers = Counter(each.result() for each in many)
+    assert answers.keys() == {(200, None), (503, "10")}
+    assert RUNNING + MAX_WAITING_OF_CLIENT <= answers[200, None] < 20  # a late one may find a place
 
 
 def test_it_takes_several_requests_on_one_connection(server: Server) -> None:
