@@ -120,8 +120,12 @@ def add_paths(
     return add_found(imported, read_all(paths, limits), progress=progress)
 
 
-def add_found(imported: Import, found: Found, *, progress: Callable[[Stored], None] = lambda _: None) -> Stored:
-    """Add files that are being read. Raises Refusal if the import has ended."""
+def add_found(
+    imported: Import, found: Found, *, max_refused: int | None = None,
+    progress: Callable[[Stored], None] = lambda _: None,
+) -> Stored:  # fmt: skip
+    """Add files that are being read. If more than `max_refused` are left out, for whatever reason, the rest is not
+    read. Raises Refusal if the import has ended."""
     started = time.monotonic()
     if imported.state != ImportState.READING:
         raise Refusal("import_ended", f"Import {imported.number} has ended. Start a new one for more files.")
@@ -129,10 +133,18 @@ def add_found(imported: Import, found: Found, *, progress: Callable[[Stored], No
     before = Stored()
     for files in _batches(read_files(found, imported.pattern, imported.labels, imported.columns)):
         store.add(files)
+        enough = max_refused is not None and store.stored.refused.total() > max_refused
+        if enough:
+            words = f"More than {max_refused:,} files are left out, so the files after them were not read."
+            store.add(
+                [FileRead(path="", reason=f"{words} Send only files of results.", code="import_too_many_refused")]
+            )
         _count(imported, store.stored, before, time.monotonic() - started)
         before = Stored(store.stored.files, store.stored.results, store.stored.refused.copy())
         started = time.monotonic()
         progress(store.stored)
+        if enough:
+            break
     return store.stored
 
 

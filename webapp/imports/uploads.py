@@ -18,7 +18,8 @@ from webapp.results.models import Import
 
 PACKED = "folder.tar"  # name of the archives that our script makes of folders; the paths inside count
 MAX_BYTES = 512 * 1024**2  # of one request
-LIMITS = Limits(total_bytes=2 * 1024**3)
+LIMITS = Limits(total_bytes=2 * 1024**3, cpu_s=4.0)
+MAX_REFUSED = 10_000  # files that became no results: they take CPU time and rows, and only a few bytes of an archive
 
 Uploads = Iterable["UploadedFile[Any]"]
 
@@ -32,7 +33,8 @@ def check_size(files: Uploads) -> None:
 
 def add_uploads(imported: Import, files: Uploads) -> Stored:
     """Raises Refusal if the import has ended."""
-    return add_found(imported, _files_in(sorted(files, key=lambda file: in_order(file.name or ""))))
+    in_turn = sorted(files, key=lambda file: in_order(file.name or ""))
+    return add_found(imported, _files_in(in_turn), max_refused=MAX_REFUSED)
 
 
 def _files_in(files: Uploads) -> Iterator[Read | Refused | LeftOut]:

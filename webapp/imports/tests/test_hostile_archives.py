@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 
 from webapp.imports.reading import LeftOut, Limits, Read, Refused, read, read_in_turn
 from webapp.imports.reading.contents import content
 from webapp.imports.reading.limits import MIB, Budget
+from webapp.imports.services import begin_import
+from webapp.imports.storing import BATCH
 from webapp.imports.tests.hostile_archives import ATTACKS, extended, header, record, sparse_members
-from webapp.imports.uploads import LIMITS
+from webapp.imports.uploads import LIMITS, MAX_REFUSED, add_uploads
 from webapp.tests.peak import measured_cost
 
 MAX_CPU_S = 6.0  # usually below 1; some attacks took hours
@@ -84,6 +87,22 @@ def test_entries_have_a_limit_whatever_they_are(tmp_path: Path, make: Callable[[
     parts = gzip.compress(b"text") + gzip.compress(b"") * 500
     assert set(_codes(_read(tmp_path, parts, Limits(entries=200))).values()) == {"import_too_many_entries"}
     assert not _codes(_read(tmp_path, parts, Limits(entries=501)))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("make", [_tar_gz, _zip])
+def test_an_upload_of_files_without_results_ends_early(make: Callable[[int], bytes]) -> None:
+    imported = begin_import(title="Empty", pattern="", given={}, by=None)
+    good = SimpleUploadedFile("a.csv", b"direction,block_size,iops\nread,4k,90000\n")
+    with measured_cost() as cost:
+        stored = add_uploads(imported, [good, SimpleUploadedFile("b", make(60_000))])
+    assert MAX_REFUSED < stored.files < MAX_REFUSED + 2 * BATCH
+    assert stored.results == 1
+    assert stored.refused.total() == stored.files - 1
+    assert imported.files.latest("id").code == "import_too_many_refused"
+    imported.refresh_from_db()
+    assert (imported.files_read, imported.files_refused) == (stored.files, stored.refused.total())
+    assert cost.cpu_s < MAX_CPU_S
 
 
 @pytest.mark.parametrize("make", [_tar_gz, _zip])
