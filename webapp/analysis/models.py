@@ -44,6 +44,7 @@ class ComparisonLink(models.Model):
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     revoked_at = models.DateTimeField(null=True)
+    with_account = models.BooleanField(default=False)  # revoked because the account of who created it ended
 
     class Meta:
         ordering = ["-created_at", "-id"]

@@ -13,12 +13,14 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 from django.db import transaction
+from django.dispatch import receiver
 from django.utils import timezone
 
 from webapp.analysis.models import QUERY_VERSION, ComparisonLink, Price, SavedComparison
 from webapp.analysis.question import CompareRefused, Pairs, read_options, read_query, split
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.people import lost_rights
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 
@@ -233,6 +235,16 @@ def revoke_link(*, link: ComparisonLink, by: User) -> bool:
     if found:
         audit(by=by, action="comparison.link_revoke", on=link.comparison, detail={"name": link.name})
     return bool(found)
+
+
+@receiver(lost_rights)
+def revoke_links_of(*, user: User, by: User | None, **_: object) -> None:
+    """Revoke the links of a person who may no longer share: nobody else knows who has them. A new account, or the same
+    one when it is enabled again, gets none of them back, as with sessions and tokens."""
+    for link in ComparisonLink.objects.filter(created_by=user, revoked_at=None).select_related("comparison"):
+        link.revoked_at, link.with_account = timezone.now(), True
+        link.save(update_fields=["revoked_at", "with_account"])
+        audit(by=by, action="comparison.link_revoke", on=link.comparison, detail={"name": link.name})
 
 
 def linked_comparison(token: str) -> SavedComparison | None:

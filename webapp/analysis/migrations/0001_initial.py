@@ -48,6 +48,7 @@ class Migration(migrations.Migration):
                 ("token_hash", models.CharField(max_length=64, unique=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("revoked_at", models.DateTimeField(null=True)),
+                ("with_account", models.BooleanField(default=False)),
                 (
                     "created_by",
                     models.ForeignKey(

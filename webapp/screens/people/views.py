@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
+from webapp.analysis.models import ComparisonLink
 from webapp.core import people
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
@@ -176,6 +177,7 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
         "form": RoleForm(initial={"role": somebody.role}),
         "tokens": tokens_of(somebody),
         "subscription_count": subscriptions_of(somebody).count(),
+        "links": ComparisonLink.objects.filter(created_by=somebody, revoked_at=None).count(),
         "schedules": Schedule.objects.filter(owner=somebody, deleted_at=None).count(),
         "external_login": settings.OIDC_ISSUER or settings.PROXY_USER_HEADER,
         "problem": problem,

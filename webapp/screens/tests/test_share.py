@@ -2,7 +2,9 @@
 
 import json
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
@@ -14,7 +16,8 @@ from django.utils import timezone
 from webapp.analysis.models import ComparisonLink, SavedComparison
 from webapp.analysis.services import change_comparison, freeze_comparison
 from webapp.core.errors import Refusal
-from webapp.core.models import AuditEntry, User
+from webapp.core.models import AuditEntry, Role, User
+from webapp.core.people import change_role, deactivate_user, reactivate_user, remove_user
 from webapp.hosts.inventory.ceilings import Bound, Interval
 from webapp.results.models import Result
 from webapp.runs.models import Run
@@ -341,6 +344,24 @@ def test_a_revoked_link_and_a_deleted_comparison_are_not_found(
     operator.post(f"/comparisons/{saved.pk}/delete/")
     assert client.get(second).status_code == 404
     assert client.get(f"/shared/{'0' * 64}/").status_code == 404
+
+
+@pytest.mark.parametrize("end", [deactivate_user, remove_user, partial(change_role, role=Role.VIEWER)])
+def test_the_links_of_a_person_end_with_the_account(
+    operator: Client, admin: Client, saved: SavedComparison, client: Client, end: Callable[..., None]
+) -> None:
+    theirs, others = new_link(operator, saved), new_link(admin, saved)
+    owner, by = User.objects.get(username="olga"), User.objects.get(username="anna")
+    assert admin.get(f"/people/{owner.pk}/").context["links"] == 1
+    end(user=owner, by=by)
+    for address in (theirs, f"{theirs}chart.svg", f"{theirs}frame/"):
+        assert client.get(address).status_code == 404
+    assert client.get(others).status_code == 200
+    assert [link.with_account for link in saved.links.order_by("pk")] == [True, False]
+    assert "olga" in report(admin, saved)
+    assert AuditEntry.objects.filter(action="comparison.link_revoke", actor=by).count() == 1
+    reactivate_user(user=owner, by=by)
+    assert client.get(theirs).status_code == 404
 
 
 def test_only_the_owner_and_admins_share_and_freeze(
