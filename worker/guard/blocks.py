@@ -109,7 +109,7 @@ def hold_whole(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...
 def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: bool) -> None:
     refuse_if_used(name, path, strict=strict)
     for other in others:
-        refuse_if_used(other, f"{path}, which is also {sysfs.device_path(other)},", strict=strict)
+        refuse_if_used(other, f"{path} (also {sysfs.device_path(other)})", strict=strict)
 
 
 def _identities(names: Iterable[str]) -> set[openers.Identity]:

@@ -73,6 +73,7 @@ def test_it_refuses_a_drive_whose_other_path_is_mounted_and_holds_that_path_othe
         with rig.mounted(other, tmp_path / "point"):
             refused = refusal(stream, allowed)
             assert (refused.code, other in refused.message) == ("guard_mounted", True)
+            assert refused.message.partition(": ")[0].endswith(f"(also {other})")  # the name before the colon is whole
         with guard.admit(stream, allowed, (stream.target.stable_id,)), pytest.raises(OSError, match="busy"):
             os.close(os.open(other, os.O_RDONLY | os.O_EXCL))
         held = os.open(other, os.O_RDONLY | os.O_EXCL)
