@@ -28,14 +28,17 @@ def shortened(identity: str) -> str:
     return f"{identity[:_HASHED]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
+def is_shortened(identity: str) -> bool:
+    return len(identity) == MAX_ID and identity[_HASHED] == "~"
+
+
 def is_part_of(identity: str, disk: str) -> bool:
     """Whether an identity may be that of a partition of this disk. `disk`: its stable id before it is shortened.
 
     Of an identity that was shortened, only the start can be compared.
     """
     start = f"{disk}{PART}"
-    is_shortened = len(identity) == MAX_ID and identity[_HASHED] == "~"
-    return identity.startswith(start[:_HASHED] if is_shortened else start)
+    return identity.startswith(start[:_HASHED] if is_shortened(identity) else start)
 
 
 SYS = Path("/sys")

@@ -18,7 +18,7 @@ from worker.contract.base import Path as AbsolutePath
 from worker.contract.inventory import PurgeMethod
 from worker.contract.workload import TargetKind
 from worker.kernel.files import is_foreign
-from worker.kernel.sysfs import is_stable, shortened
+from worker.kernel.sysfs import is_shortened, is_stable, shortened
 
 # Pools of the policy: drives on which layouts may be built.
 #
@@ -124,6 +124,13 @@ class Policy(msgspec.Struct, frozen=True):
 # Checks of `[[target]]` and `[[pool]]` tables beyond their types. Each returns a sentence, or "" without a problem.
 
 _SLOT = re.compile(r"/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/\d*:\d+", re.ASCII)
+# As `kernel.signatures` writes it: `wwn-0x5000c500a1b2c3d4-part1:<PARTUUID>@<start>+<size>`.
+_PARTITION = re.compile(r"(?:.+-part[1-9]\d*|name:[^:]+):[0-9a-f-]*@\d+\+[1-9]\d*", re.ASCII)
+_NEARLY_PARTITION = re.compile(r"-part\d*(?:$|:)|@\d*\+", re.ASCII)
+_PARTITION_PATH = re.compile(
+    r"/dev/(?:(?:sd|vd|hd)[a-z]+\d+|(?:nvme\d+n|mmcblk|loop|md|nbd)\d+p\d+|disk/by-part(?:uuid|label)/.+|disk/.+-part\d+)",
+    re.ASCII,
+)
 _SIGNATURE = re.compile(r"[A-Za-z0-9_.+-]+", re.ASCII)
 # Names by which people call some formats -> the names of wipefs(8), which the policy uses.
 SIGNATURE_NAMES = {
@@ -160,6 +167,11 @@ def _block_problem(entry: PolicyEntry) -> str:
         return "the path of a block device must start with /dev/."
     if entry.stable_id is None:
         return "a block device needs a stable_id (“sweetspot-worker inventory --json” shows it)."
+    if _is_damaged_partition(entry.stable_id, entry.path):
+        return (
+            f"stable_id {entry.stable_id!r} is not the id of a partition, so it would protect nothing. Copy the id of "
+            "the partition from “sweetspot-worker inventory --json” (…-part1:PARTUUID@START+SIZE)."
+        )
     if entry.destroy and not is_stable(entry.stable_id):
         return (
             f"{entry.stable_id} is only a kernel name, which may mean another disk after a reboot: destroy = true "
@@ -173,6 +185,13 @@ def _block_problem(entry: PolicyEntry) -> str:
     if (entry.destroy_signatures or entry.purge) and not entry.destroy:
         return "destroy_signatures and purge need destroy = true."
     return "max_bytes is only for directories." if entry.max_bytes is not None else ""
+
+
+def _is_damaged_partition(identity: str, path: str) -> bool:
+    """Whether the id or the path is meant for a partition, but the id is that of none."""
+    if _PARTITION.fullmatch(identity) or is_shortened(identity):
+        return False
+    return bool(_NEARLY_PARTITION.search(identity) or _PARTITION_PATH.fullmatch(path))
 
 
 def _directory_problem(entry: PolicyEntry) -> str:
@@ -249,7 +268,9 @@ def load(path: Path, settings: SettingNames) -> Policy:
         raise PolicyError("policy_invalid", _located(path, text, str(error))) from error
     for index, entry in enumerate(read.target):
         if problem := entry_problem(entry, settings.target):
-            raise PolicyError("policy_invalid", f"{path}, line {_line(text, index)}, target {entry.id!r}: {problem}")
+            key = next((word for word in problem.split() if word in PolicyEntry.__struct_fields__), "")
+            line = _line(text, index, key)
+            raise PolicyError("policy_invalid", f"{path}, line {line}, target {entry.id!r}: {problem}")
     _refuse_duplicates(path, (*read.target, *read.pool))
     for pool in read.pool:
         if problem := pool_problem(pool, read.target):

@@ -7,6 +7,7 @@ from worker import policy
 from worker.link.targets import report_targets
 from worker.policy import PolicyError
 from worker.settings import SETTING_NAMES
+from worker.kernel.sysfs import shortened
 
 EXAMPLE = Path(__file__).parents[2] / "deploy/policy.example.toml"
 GOOD = '[[target]]\nid = "a"\nkind = "directory"\npath = "/srv/a"\n'
@@ -102,7 +103,7 @@ KEYS = {
         ("targets = 1\n", "line 1"),
         ("[[target]\n", "line 1"),
         (GOOD + GOOD, "ids must differ"),
-        (GOOD.replace("/srv/a", "/srv/../a"), "line 1"),
+        (GOOD.replace("/srv/a", "/srv/../a"), "line 4"),
         (GOOD.replace("/srv/a", "srv"), "line 4"),
         (GOOD + "destroy = true\n", "destroy is only for"),
         (GOOD + "max_write_bytes = 0\n", "max_write_bytes must be"),
@@ -134,6 +135,41 @@ def test_it_refuses_what_it_does_not_understand_and_says_where(tmp_path: Path, t
     assert refused.code == "policy_invalid"
     assert words in str(refused)
     assert str(tmp_path / "policy.toml") in str(refused)
+
+
+UUID = "3f0a6c1e-5b4c-4c0e-9a54-0f3f1b6f6c11"
+PART = f"wwn-0x1-part1:{UUID}@2048+65536"
+
+
+@pytest.mark.parametrize("identity", [
+    "wwn-0x1-part1", "wwn-0x1-part:", f"wwn-0x1-part1:{UUID}", f"wwn-0x1-part1:{UUID}@2048",
+    f"wwn-0x1-part1:{UUID}@2048+", PART.upper(), PART.replace("-part1", "-part"), PART.replace("-part1", "part1"),
+    PART.replace("-part1:", "-part01:"),
+    f"{PART} ", f"{PART}s", "name:sda1@2048+1",
+])  # fmt: skip
+def test_a_partition_without_a_whole_id_is_refused_with_its_line(tmp_path: Path, identity: str) -> None:
+    """Such an entry names no partition, so it would not protect the one that it was written for."""
+    refused = refusal(tmp_path, GOOD + "\n" + SDA.replace("wwn-0x1", identity))
+    assert refused.code == "policy_invalid"
+    assert "line 10, target 'a'" in str(refused)
+
+
+@pytest.mark.parametrize("path", [
+    "/dev/sda1", "/dev/nvme0n1p2", "/dev/loop3p1", "/dev/disk/by-id/wwn-0x1-part1", "/dev/disk/by-partuuid/abc",
+])  # fmt: skip
+def test_a_partition_with_the_id_of_its_disk_is_refused(tmp_path: Path, path: str) -> None:
+    assert refusal(tmp_path, SDA.replace("/dev/sda", path)).code == "policy_invalid"
+    (tmp_path / "policy.toml").write_text(SDA.replace("/dev/sda", path).replace("wwn-0x1", PART))
+    assert policy.load(tmp_path / "policy.toml", SETTING_NAMES).targets[0].identity == PART
+
+
+@pytest.mark.parametrize("identity", [
+    PART, "name:sda1:@2048+1", "wwn-0x1-part15:1a2b3c4d-0f@63+8", shortened(f"{'w' * 90}-part1:{UUID}@2048+1"),
+    "dm-uuid-part1-mpath-35000c50000002000", "loop:/srv/a.img@4096", "wwn-0x1", "sata-my-partner_S1",
+])  # fmt: skip
+def test_ids_of_partitions_and_of_other_devices_are_read(tmp_path: Path, identity: str) -> None:
+    (tmp_path / "policy.toml").write_text(SDA.replace("wwn-0x1", identity))
+    assert policy.load(tmp_path / "policy.toml", SETTING_NAMES).targets[0].identity == identity
 
 
 def test_it_refuses_a_file_that_others_can_write(tmp_path: Path) -> None:

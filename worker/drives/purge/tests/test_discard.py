@@ -17,6 +17,7 @@ from worker.drives.records import DriveState
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
+from worker.inventory.identity import identity
 from worker.journal import Journal
 from worker.link.registration import PurgeOffers
 from worker.link.targets import report_targets
@@ -147,7 +148,7 @@ def test_a_cancelled_discard_is_broken_off_and_leaves_an_unknown_drive(lab: Lab)
 def test_a_partition_is_not_purged(lab: Lab) -> None:
     rig.run("sh", "-c", f"echo 'start=2048' | sfdisk --quiet {lab.device}")
     rig.run("partx", "--update", lab.device)
-    stable_id = f"loop:{lab.file}-part1"
+    stable_id = identity(f"{lab.name}p1")
     entry = rig.block(f"{lab.device}p1", lab.file, destroy=True) | {"stable_id": stable_id}
     allowed = rig.load(lab.allowed.path.parent, entry)
     target = TargetRef(id="disk", kind=lab.target.kind, path=f"{lab.device}p1", stable_id=stable_id)
