@@ -55,7 +55,7 @@ FORM = "application/x-www-form-urlencoded"
 # A page that reads further parameters only with these.
 QUERIES = {
     "trends": "plan={plan}&target={target}",
-    "acceptance": "baseline=run%3D1&candidate=run%3D1",
+    "acceptance": "baseline=run%3D1&candidate=run%3D1&candidate.factor.pattern=randread",
     "bench": "product=run:1",
     "explore": "run=1&x=iodepth&series=pattern&panel=block_size",
     "explore_timeline": "run=1&x=iodepth&series=pattern&panel=block_size&view=timeline&from=0&to=60",

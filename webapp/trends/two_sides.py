@@ -191,11 +191,16 @@ def check_factors(names: Iterable[str]) -> None:
 def judge_read(
     baseline: Side, candidate: Side, tolerances: Mapping[str, float], *, ignored: Collection[str], single_values: bool
 ) -> TwoSides:
-    """Raises Refusal for wrong tolerances, and if a row would mix different results."""
-    wanted, shared = checked_tolerances(tolerances), _shared(baseline, candidate)
+    """Raises Refusal for wrong tolerances, for two equal sides, and if a row would mix different results."""
+    wanted = checked_tolerances(tolerances)
+    their_ids, my_ids = ({row.id for row in side.rows} for side in (baseline, candidate))
+    shared = their_ids & my_ids
     left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
     named = {*left_out, *baseline.named, *candidate.named}
     cells = _Cells.of(baseline.rows, candidate.rows, named=named)
+    if their_ids == my_ids and my_ids:
+        words = "Baseline and candidate are the same results, which would always pass. Choose another candidate."
+        raise Refusal("same_results", words)
     theirs, mine = _without(baseline, candidate, shared)
     measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
     rows = judge(*measured_by, wanted, single_values=single_values)
@@ -203,12 +208,6 @@ def judge_read(
     return TwoSides(
         outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine), len(shared)
     )
-
-
-def _shared(baseline: Side, candidate: Side) -> Collection[int]:
-    """The results on both sides; none if the sides are equal. Compared with itself, a result would always pass."""
-    theirs, mine = ({row.id for row in side.rows} for side in (baseline, candidate))
-    return theirs & mine if theirs != mine else ()
 
 
 def _without(

@@ -53,7 +53,12 @@ def test_a_run_is_judged_against_the_other_runs_of_its_target(nights: Nights) ->
     assert (found.shared_results, found.baseline_results, found.candidate_results) == (3, 9, 3)
     found = judged("run=1", "target=a/scratch")
     assert (found.shared_results, found.baseline_results, found.candidate_results) == (3, 3, 9)
-    assert judged("run=4", "run=4").shared_results == 0
+
+
+@pytest.mark.parametrize("candidate", ["run=1", "target=a/scratch", "run=1&host=a"])
+def test_results_are_not_judged_against_themselves(nights: Nights, candidate: str) -> None:
+    nights.run(1000, 4000)
+    assert code("run=1", candidate) == "same_results"
 
 
 def test_the_ratio_is_that_of_the_shown_values(nights: Nights) -> None:
