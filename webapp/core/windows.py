@@ -51,6 +51,11 @@ class WeeklyWindow:
         today = at.astimezone(self.zone).date()
         return next((span for span in self._spans(today - timedelta(days=1), days=16) if span.opens > at), None)
 
+    def spans(self, at: datetime, *, days: int) -> Iterator[Span]:
+        """Those that close after this moment and open within so many days, in order. They do not overlap."""
+        yesterday = at.astimezone(self.zone).date() - timedelta(days=1)
+        return (span for span in self._spans(yesterday, days=days + 2) if at < span.closes)
+
     def _spans(self, first: date, *, days: int) -> Iterator[Span]:
         over_midnight = timedelta(days=1 if self.closes <= self.opens else 0)
         for day in (first + timedelta(days=number) for number in range(days)):

@@ -4,7 +4,7 @@ While a maintenance window is open, the host gets no trials, as in manual mainte
 settings, and continue when the window closes.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
@@ -23,6 +23,8 @@ from webapp.hosts.models import Host, MaintenanceWindow
 MAX_WINDOWS = 50
 MAX_NOTE = 500
 FARTHEST = timedelta(days=3653)  # of a one-time window, from now
+KEPT_FOR = timedelta(days=30)  # of a one-time window, after its end
+KNOWN_DAYS = 14  # for which weekly windows are part of a forecast
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,28 @@ def open_windows(host_ids: Collection[UUID] | None = None, at: datetime | None =
         if span and (window.host_id not in found or span.closes > found[window.host_id].until):
             found[window.host_id] = OpenWindow(span.closes, window.note)
     return found
+
+
+def coming_spans(host_ids: Collection[UUID], at: datetime) -> dict[UUID, list[Span]]:
+    """The times in which each host takes no trials, until KNOWN_DAYS from now, in order. One query.
+
+    Times of several windows may overlap. Hosts without a window are left out.
+    """
+    found: dict[UUID, list[Span]] = {}
+    for window in MaintenanceWindow.objects.filter(host__in=host_ids).exclude(ends_at__lte=at):
+        found.setdefault(window.host_id, []).extend(_spans(window, at))
+    return {host: sorted(spans, key=lambda span: span.opens) for host, spans in found.items()}
+
+
+def _spans(window: MaintenanceWindow, at: datetime) -> Iterable[Span]:
+    if window.starts_at and window.ends_at:
+        return [Span(window.starts_at, window.ends_at)]
+    return weekly(window).spans(at, days=KNOWN_DAYS)
+
+
+def delete_ended_windows(at: datetime) -> None:
+    """Delete one-time windows that ended long before this moment. The audit log keeps who created them."""
+    MaintenanceWindow.objects.filter(ends_at__lt=at - KEPT_FOR).delete()
 
 
 def span_at(window: MaintenanceWindow, at: datetime) -> Span | None:
@@ -131,6 +155,8 @@ def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> M
     if "\0" in window.note:
         raise Refusal("text_refused", "The note contains a NUL character. Remove it.")
     Host.objects.select_for_update().get(pk=host.pk)
+    if host.maintenance_windows.count() >= MAX_WINDOWS:
+        host.maintenance_windows.filter(ends_at__lte=timezone.now()).delete()
     if host.maintenance_windows.count() >= MAX_WINDOWS:
         words = f"{host} already has {MAX_WINDOWS} windows; the maximum is {MAX_WINDOWS}. Delete one first."
         raise Refusal("window_refused", words)

@@ -11,6 +11,7 @@ from webapp.core import heartbeats
 from webapp.hosts.credentials import reconcile
 from webapp.hosts.inventory.store import thin_inventories
 from webapp.hosts.keys import retire_superseded
+from webapp.hosts.maintenance_windows import delete_ended_windows
 from webapp.hosts.models import EnrolmentToken
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ def keep_broker() -> None:
 
 @app.task(name="webapp.hosts.tasks.tidy")
 def tidy() -> None:
-    """Thin old inventories and delete enrolment tokens that ended long ago, once a day."""
+    """Thin old inventories; delete enrolment tokens and maintenance windows that ended long ago. Once a day."""
     if heartbeats.note_daily(heartbeats.TIDY_HOSTS):
         thin_inventories()
         EnrolmentToken.objects.filter(expires_at__lt=timezone.now() - TOKENS_KEPT_FOR).delete()
+        delete_ended_windows(timezone.now())

@@ -10,9 +10,12 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.hosts.maintenance_windows import (
+    KEPT_FOR,
     MAX_WINDOWS,
     add_single_window,
     add_weekly_window,
+    coming_spans,
+    delete_ended_windows,
     delete_window,
     in_words,
     next_span,
@@ -102,6 +105,29 @@ def test_a_host_has_at_most_so_many_windows(host: Host) -> None:
         nightly(host, opens=time(hour % 24), closes=time((hour + 1) % 24))
     with pytest.raises(Refusal, match="the maximum is 50"):
         nightly(host)
+
+
+def test_ended_windows_make_room_and_are_deleted_after_a_month(host: Host) -> None:
+    now = timezone.now()
+    with time_machine.travel(now, tick=False):
+        for number in range(MAX_WINDOWS):
+            once(host, now, now + timedelta(hours=1 + number % 2))
+    with time_machine.travel(now + timedelta(hours=1), tick=False):
+        nightly(host)
+        assert host.maintenance_windows.count() == 1 + MAX_WINDOWS // 2
+    delete_ended_windows(now + timedelta(hours=1) + KEPT_FOR)
+    assert host.maintenance_windows.count() == 1 + MAX_WINDOWS // 2
+    delete_ended_windows(now + timedelta(hours=2, seconds=1) + KEPT_FOR)
+    assert host.maintenance_windows.get().days
+
+
+@time_machine.travel(MONDAY_NOON, tick=False)
+def test_the_coming_times_of_all_windows_are_known_in_order(host: Host) -> None:
+    nightly(host)
+    once(host, MONDAY_NOON - timedelta(hours=1), MONDAY_NOON + timedelta(hours=1))
+    spans = coming_spans([host.pk, a_host().pk], MONDAY_NOON)[host.pk]
+    assert [(span.opens.hour, span.closes.hour) for span in spans[:3]] == [(11, 13), (21, 5), (21, 5)]
+    assert 14 <= len(spans) <= 17
 
 
 def test_it_is_deleted_once(host: Host) -> None:

@@ -57,10 +57,12 @@ def _entry(run: Run, host: Host, state: QueueState, starts: Mapping[RunOnHost, S
     at_s, seconds = start.at_s, load.seconds
     if state.is_under_way(run, host.pk):
         at_s, seconds = 0.0, state.seconds_left(run, host.pk)
-    if blocked or state.host_trouble(host.pk):
+    if blocked or not state.takes_trials(host.pk):
         at_s = None
     starts_at = None if at_s is None else state.now + timedelta(seconds=at_s)
-    ends_at = None if starts_at is None or seconds is None else starts_at + timedelta(seconds=seconds)
+    ends_at = None
+    if at_s is not None and seconds is not None:
+        ends_at = state.now + timedelta(seconds=state.end_of_work(host.pk, at_s, seconds))
     locked = _lock_trouble(run, host, state)
     waits = blocked or locked or ("" if working or at_s == 0.0 else _turn(run, host, state, ahead))
     numbers = {each.pk: each.number for each in state.runs}
@@ -75,6 +77,8 @@ def _turn(run: Run, host: Host, state: QueueState, ahead: Sequence[Entry]) -> st
     first = next((entry for entry in ahead if entry.starts_at or entry.working), None)
     if first:
         return f"run {first.run.number} goes first"
+    if window := state.windows.get(host.pk):
+        return f"{host} is {window}"
     for other in state.hosts_of(run) if run.one_at_a_time else []:
         for busy in state.runs:
             if busy.pk != run.pk and (busy.pk, other) in state.loads and state.is_under_way(busy, other):

@@ -8,14 +8,15 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from types import MappingProxyType
 from uuid import UUID
 
 from django.db import connection
 from django.db.models import Exists, F, Max, Min, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from webapp.hosts.maintenance_windows import open_windows
+from webapp.hosts.maintenance_windows import coming_spans, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.hosts.sessions import HEARD_WITHIN
 from webapp.plans.expected_time import OVERHEAD_S
@@ -46,6 +47,9 @@ from webapp.runs.models import (
 #     now                      limit          start
 #      |------ gap ------------|-- reservation ------------|
 #      a later run fits here   nothing starts here         the next run
+#
+# In a maintenance window, a host takes no trials: a run starts after it, and a run that it interrupts takes longer.
+# A run on several hosts reserves nothing while a window of one of them is open: the others are free for other runs.
 #
 # Estimates may be wrong. A run is never interrupted, so a run that started ahead and is late moves the start of the
 # waiting run. It does not move `limit`: only runs that do not overtake count for it. So the next run that is let
@@ -99,7 +103,12 @@ class Start:
     overtakes: tuple[Hashable, ...] = ()
 
 
-def planned_starts(jobs: Sequence[Job], busy: Iterable[Busy]) -> dict[Hashable, Start]:
+Closed = Mapping[Resource, Sequence[tuple[float, float]]]  # maintenance windows, in seconds from now
+
+
+def planned_starts(
+    jobs: Sequence[Job], busy: Iterable[Busy], closed: Closed = MappingProxyType({})
+) -> dict[Hashable, Start]:
     """By key. `jobs` are in the order of the queue."""
     in_use: dict[Resource, list[Busy]] = defaultdict(list)
     for use in busy:
@@ -110,9 +119,10 @@ def planned_starts(jobs: Sequence[Job], busy: Iterable[Busy]) -> dict[Hashable, 
     for job in jobs:
         uses = [use for resource in job.resources for use in in_use[resource]]
         reservations = [reserved[resource] for resource in job.resources]
-        start_s = _earliest(job, uses, reservations)
-        limit_s = _earliest(job, [use for use in uses if not use.overtook(job)], reservations)
-        end_s = math.inf if math.inf in (start_s, job.length_s) else start_s + job.length_s
+        windows = _Intervals(span for resource in job.resources for span in closed.get(resource, ()))
+        start_s = _earliest(job, uses, reservations, windows)
+        limit_s = _earliest(job, [use for use in uses if not use.overtook(job)], reservations, windows)
+        end_s = math.inf if start_s == math.inf else windows.end_of_work(start_s, job.length_s)
         for reservation in reservations:
             reservation.add(0.0 if limit_s == math.inf else limit_s, end_s)
         before = {other.key: other for resource in job.resources for other in waiting[resource]}
@@ -127,12 +137,13 @@ def _later(other_s: float | None, start_s: float) -> bool:
     return start_s < (math.inf if other_s is None else other_s)
 
 
-def _earliest(job: Job, uses: Collection[Busy], reservations: Collection["_Intervals"]) -> float:
+def _earliest(job: Job, uses: Collection[Busy], reservations: Collection["_Intervals"], windows: "_Intervals") -> float:
     """Seconds until the job finds a gap on all its resources; infinite: unknown."""
     start_s = max((math.inf if use.seconds is None else use.seconds for use in uses), default=0.0)
     while start_s < math.inf:
-        ends = [reservation.end_of_overlap(start_s, job.length_s + job.margin_s) for reservation in reservations]
-        latest = max(ends, default=start_s)
+        end_s = windows.end_of_work(start_s, job.length_s + job.margin_s)
+        ends = [reservation.end_of_overlap(start_s, end_s) for reservation in reservations]
+        latest = max([windows.end_of_overlap(start_s, start_s), *ends])
         if latest == start_s:
             break
         start_s = latest
@@ -142,8 +153,10 @@ def _earliest(job: Job, uses: Collection[Busy], reservations: Collection["_Inter
 class _Intervals:
     """Times of one resource that are reserved, in order. Intervals that touch are one."""
 
-    def __init__(self) -> None:
+    def __init__(self, intervals: Iterable[tuple[float, float]] = ()) -> None:
         self._intervals: list[tuple[float, float]] = []
+        for begin_s, end_s in intervals:
+            self.add(begin_s, end_s)
 
     def add(self, begin_s: float, end_s: float) -> None:
         apart = []
@@ -154,10 +167,18 @@ class _Intervals:
                 begin_s, end_s = min(begin_s, begin), max(end_s, end)
         self._intervals = sorted([*apart, (begin_s, end_s)])
 
-    def end_of_overlap(self, begin_s: float, length_s: float) -> float:
+    def end_of_overlap(self, begin_s: float, end_s: float) -> float:
         """Where the last interval ends that overlaps; `begin_s` without one."""
-        overlapping = [end for begin, end in self._intervals if begin < begin_s + length_s and begin_s < end]
+        overlapping = [end for begin, end in self._intervals if begin_s < end and (begin < end_s or begin == begin_s)]
         return max(overlapping, default=begin_s)
+
+    def end_of_work(self, begin_s: float, length_s: float) -> float:
+        """Where work of this length ends that stops in each interval."""
+        end_s = begin_s + length_s
+        for begin, end in self._intervals:
+            if begin_s < end and begin < end_s:
+                end_s += end - max(begin, begin_s)
+        return end_s
 
 
 # The queue of runs: one for all hosts.
@@ -234,13 +255,21 @@ class QueueState:
         }
         self.wanted = _wanted_keys(list(self.locks))
         self.closing = _closing()
-        self.windows = open_windows({host for _, host in self.loads})
+        hosts = {host for _, host in self.loads}
+        self.windows = open_windows(hosts, self.now)
+        self.closed: Closed = {
+            host: [(self._seconds_until(span.opens), self._seconds_until(span.closes)) for span in spans]
+            for host, spans in coming_spans(hosts, self.now).items()
+        }
         for key in self.closing:
             self.loads.setdefault(key, Load(0, 0, 0.0))
         self.hosts = {host.pk: host for host in Host.objects.filter(pk__in={host for _, host in self.loads})}
         self._active = list(
             Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).values_list("run", "host", "kind", "created_at")
         )
+
+    def _seconds_until(self, at: datetime) -> float:
+        return (at - self.now).total_seconds()
 
     def works(self, run: Run, host_id: UUID) -> bool:
         """Whether the host is working on the run, or still has its settings."""
@@ -272,6 +301,15 @@ class QueueState:
             return f"{host} is {window}"
         heard_since = self.now - timedelta(seconds=HEARD_WITHIN_SECONDS)
         return "" if host.last_seen_at and host.last_seen_at >= heard_since else f"{host} is offline"
+
+    def takes_trials(self, host_id: UUID) -> bool:
+        """Whether the host takes trials now, or when its maintenance window closes."""
+        in_window = host_id in self.windows and self.hosts[host_id].state == HostState.ACTIVE
+        return in_window or not self.host_trouble(host_id)
+
+    def end_of_work(self, host_id: UUID, start_s: float, seconds: float) -> float:
+        """When work of the host ends that stops in its maintenance windows. Times are in seconds from now."""
+        return _Intervals(self.closed.get(host_id, ())).end_of_work(start_s, seconds)
 
     def can_continue(self, run: Run) -> bool:
         """Whether it waits only for hosts and drives."""
@@ -305,7 +343,8 @@ class QueueState:
     def _use(self, run: Run, host: UUID, resource: object, place: int) -> Busy:
         started = run.started_at or self.now
         left = self.seconds_left(run, host)
-        return Busy(resource, left, position=place, started_s=(started - self.now).total_seconds())
+        free_s = None if left is None else self.end_of_work(host, 0.0, left)
+        return Busy(resource, free_s, position=place, started_s=self._seconds_until(started))
 
     def jobs(self) -> Iterator[Job]:
         """Runs that wait on hosts that take trials, in the order in which hosts take them."""
@@ -315,7 +354,7 @@ class QueueState:
             if not self.can_continue(run) or any(self.is_under_way(run, host) for host in hosts if run.one_at_a_time):
                 continue
             for group in [hosts] if run.one_at_a_time else [[host] for host in hosts]:
-                usable = not any(self.host_trouble(host) for host in group)
+                usable = self.takes_trials(group[0]) if len(group) == 1 else not any(map(self.host_trouble, group))
                 if group and usable and not self.works(run, group[0]) and self.loads[run.pk, group[0]].left:
                     yield self._job(run, group, place)
 
@@ -324,7 +363,7 @@ class QueueState:
         keys = {key for host in hosts for key in self.wanted.get((run.pk, host), ()) if not self._own(run, host, key)}
         return Job(
             key=(run.pk, hosts[0]), resources=frozenset([*hosts, *keys]), seconds=seconds, margin_s=margin_s,
-            position=place, queued_s=(run.created_at - self.now).total_seconds(),
+            position=place, queued_s=self._seconds_until(run.created_at),
         )  # fmt: skip
 
     def _own(self, run: Run, host: UUID, key: str) -> bool:
@@ -346,7 +385,7 @@ class QueueState:
 
 def starts_of(state: QueueState) -> dict[RunOnHost, Start]:
     """When each waiting run can start on each of its hosts."""
-    planned = planned_starts(list(state.jobs()), state.uses())
+    planned = planned_starts(list(state.jobs()), state.uses(), state.closed)
     runs = {run.pk: run for run in state.runs}
     starts: dict[RunOnHost, Start] = {}
     for key, start in planned.items():

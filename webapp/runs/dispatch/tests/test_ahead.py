@@ -8,6 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from webapp.hosts.maintenance_windows import add_single_window
 from webapp.hosts.models import Target
 from webapp.plans.document import Order, Part
 from webapp.runs.dispatch.dispatcher import create_attempt, dispatch_host
@@ -109,6 +110,30 @@ def test_a_run_that_is_late_delays_the_waiting_one_and_lets_no_other_one_ahead(d
     assert [active(run) for run in (wide, other)] == [2, 0]
     end(wide)
     assert active(other) == 1
+
+
+def test_a_window_of_a_busy_host_moves_the_run_that_waits_for_it(drives: list[Target]) -> None:
+    """Meanwhile the other host has time for a longer run."""
+    now = timezone.now()
+    opens, closes = now + timedelta(minutes=5), now + timedelta(hours=1)
+    add_single_window(host=drives[0].host, starts_at=opens, ends_at=closes, note="", by=None)
+    busy, wide = started(drives[0], runtime="10m"), started(*drives[:2])
+    long, middle = started(drives[1], runtime="2h"), started(drives[1], runtime="20m")
+    assert [active(run) for run in (busy, wide, long, middle)] == [1, 0, 0, 1]
+    starts_at = next(entry.starts_at for queue in queues() for entry in queue.entries if entry.run == wide)
+    assert starts_at
+    assert timedelta(minutes=64) < starts_at - now < timedelta(minutes=68)
+
+
+def test_a_run_is_expected_when_the_open_window_of_its_host_closes(drives: list[Target]) -> None:
+    busy, waiting, now = started(drives[0], runtime="10m"), started(drives[0]), timezone.now()
+    add_single_window(host=drives[0].host, starts_at=now, ends_at=now + timedelta(minutes=30), note="", by=None)
+    end(busy)
+    (queue,) = queues()
+    (entry,) = (entry for entry in queue.entries if entry.run == waiting)
+    assert queue.trouble
+    assert entry.starts_at
+    assert entry.starts_at >= now + timedelta(minutes=30)
 
 
 def test_two_runs_on_several_hosts_keep_their_order(drives: list[Target]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from webapp.runs.dispatch.queue import Busy, Job, Start, planned_starts
+from webapp.runs.dispatch.queue import Busy, Closed, Job, Start, planned_starts
 
 HOSTS = ("a", "b", "c", "d")
 
@@ -25,6 +25,19 @@ def test_a_later_run_fills_the_gap_if_it_ends_in_time() -> None:
     assert times(starts) == {"wide": 100, "long": 600, "short": 0, "other": 0}
     assert starts["short"].overtakes == ("wide", "long")
     assert starts["other"].overtakes == starts["wide"].overtakes == ()
+
+
+def test_a_run_starts_after_a_maintenance_window_and_takes_longer_by_the_next_one() -> None:
+    closed: Closed = {"a": [(0.0, 50.0), (80.0, 100.0)], "b": [(90.0, 110.0)]}
+    starts = planned_starts([job("first", "a", 40), job("wide", "ab", 10), job("other", "b", 20)], [], closed)
+    assert times(starts) == {"first": 50, "wide": 110, "other": 0}  # the first one works from 50 to 80, and to 110
+
+
+def test_a_later_run_must_end_in_time_although_a_window_interrupts_it() -> None:
+    jobs = [job("wide", "ab", 10), job("long", "a", 61), job("short", "a", 60)]
+    closed: Closed = {"a": [(20.0, 60.0)]}
+    assert times(planned_starts(jobs, [Busy("b", 100.0)], closed)) == {"wide": 100, "long": 110, "short": 0}
+    assert times(planned_starts(jobs, [Busy("b", 100.0)])) == {"wide": 100, "long": 0, "short": 110}
 
 
 def test_two_later_runs_share_a_gap_and_a_third_waits() -> None:
