@@ -15,6 +15,7 @@ from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
 
 MAX_TARGETS = 8  # as there are colours
+MAX_VALUES = 100  # of a target, the newest: each is a row of a table too
 MAX_CHANGES = 50
 NOTHING = "unknown"
 
@@ -42,13 +43,15 @@ class Value:
 
 @dataclass(frozen=True)
 class OverTime:
-    """One workload. `values` by target, oldest first; `targets` is their number with those that are not shown."""
+    """One workload. `values` by target, oldest first. `targets` is the number of targets, and `runs` the highest number
+    of runs at one of them, with those that are not shown."""
 
     title: str
     panel: Panel
     workload: Workload
     values: Mapping[str, tuple[Value, ...]]
     targets: int
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -94,11 +97,11 @@ def over_time(matched: Matched, product: Product, title: str, panel: Panel, work
         by_target.setdefault(row.target_name, {}).setdefault(row.source, []).append(row)
     ordered = sorted(by_target, key=lambda name: (-len(by_target[name]), name))[:MAX_TARGETS]
     values = {name: tuple(_values(by_target[name], panel)) for name in ordered}
-    return OverTime(title, panel, workload, values, len(by_target))
+    return OverTime(title, panel, workload, values, len(by_target), max(map(len, by_target.values()), default=0))
 
 
 def _values(by_run: Mapping[int, list[ResultRow]], panel: Panel) -> Iterator[Value]:
-    for rows in sorted(by_run.values(), key=lambda rows: rows[0].measured_at):
+    for rows in sorted(by_run.values(), key=lambda rows: rows[0].measured_at)[-MAX_VALUES:]:
         key = ("", "", "")
         cell = measured(Grouped({key: rows}, (), (), ()), panel.metric)[key]
         yield Value(

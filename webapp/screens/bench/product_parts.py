@@ -14,6 +14,7 @@ from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, cu
 from webapp.screens.bench.rows import ShownRow, shown_row
 
 MIN_RUNS = 2  # for values over time
+MAX_RUNS = 50  # in the table, the newest
 _FILTERS = {
     Kind.MODEL: "model",
     Kind.SERIAL: "serial",
@@ -44,6 +45,7 @@ class ProductParts:
     charts: tuple[ShownChart, ...]
     payload: BenchCharts
     runs: tuple[RunOfProduct, ...]
+    run_count: int  # with those that are not shown
     changes: tuple[Change, ...]
     cut: int  # results shown if there are more, else 0
 
@@ -55,6 +57,7 @@ def product_parts(product: Product) -> ProductParts | None:
     if not rows:
         return None
     times = [one for one in _over_time(found, product) if any(len(own) >= MIN_RUNS for own in one.values.values())]
+    of_product = runs(rows)
     names, colours = found.matched.names, list(found.colours.values())
     return ProductParts(
         product=product,
@@ -77,7 +80,8 @@ def product_parts(product: Product) -> ProductParts | None:
                 *(curve_chart(curve, names, found.colours) for curve in found.curves),
             )
         ),
-        runs=tuple(runs(rows)),
+        runs=tuple(of_product[:MAX_RUNS]),
+        run_count=len(of_product),
         changes=tuple(changes(rows)),
         cut=found.read.limit if found.read.cut else 0,
     )
@@ -88,10 +92,14 @@ def _chart(name: str, table: ChartTable, colours: Mapping[str, int]) -> ShownCha
 
 
 def _words(found: SideBySide, one: OverTime) -> str:
-    """The workload, and how many targets are not shown."""
-    words = found.matched.texts[one.workload.key]
-    shown = len(one.values)
-    return f"{words} · the {shown} targets with the most runs, of {one.targets}" if shown < one.targets else words
+    """The workload, and how many targets and runs are not shown."""
+    words, targets = [found.matched.texts[one.workload.key]], len(one.values)
+    values = max(map(len, one.values.values()), default=0)
+    if targets < one.targets:
+        words.append(f"the {targets} targets with the most runs, of {one.targets}")
+    if values < one.runs:
+        words.append(f"the newest {values} of {one.runs:,} runs")
+    return " · ".join(words)
 
 
 def _over_time(found: SideBySide, product: Product) -> list[OverTime]:

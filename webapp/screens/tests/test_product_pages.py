@@ -7,12 +7,14 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from webapp.bench import product_history
 from webapp.bench.product_history import changes, over_time, runs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.side_by_side import Asked, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Result, known
+from webapp.screens.bench import product_parts
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import FACTS, START, Lab
@@ -108,6 +110,21 @@ def test_it_says_how_many_targets_are_not_drawn(operator: Client, labs: tuple[La
         drive = a_drive(a_host(f"more{place}"), "nvme0", model=SAMSUNG, serial=f"M{place}")
         Lab(drive, version=labs[0].run.version, number=10 + place).measure(100.0, iodepth=1)
     assert "the 8 targets with the most runs, of 10" in operator.get(f"/products/model/{SAMSUNG}/").content.decode()
+
+
+def test_of_many_runs_the_newest_are_listed_and_drawn(
+    operator: Client, labs: tuple[Lab, Lab, Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page with thousands of rows takes seconds."""
+    monkeypatch.setattr(product_history, "MAX_VALUES", 1)
+    monkeypatch.setattr(product_parts, "MAX_RUNS", 1)
+    found = side_by_side(Asked((MODEL,), MODEL))
+    row = found.headlines[0]
+    drawn = over_time(found.matched, MODEL, row.title, row.panel, row.workload)
+    assert [value.run for value in drawn.values["storage1/nvme0"]] == ["2"]
+    assert drawn.runs == 2
+    parts = operator.get("/hosts/storage1/targets/nvme0/").context["parts"]
+    assert ([run.number for run in parts.runs], parts.run_count) == ([2], 2)
 
 
 def test_a_drive_without_results_shows_where_it_is(operator: Client, db: None) -> None:
