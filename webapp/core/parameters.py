@@ -1,6 +1,7 @@
 """Values of parameters in a request. A wrong value is a Refusal with status 422, on pages and in the API."""
 
 from datetime import UTC, datetime
+from uuid import UUID
 
 from webapp.core.errors import Refusal
 
@@ -25,3 +26,11 @@ def read_moment(name: str, text: str) -> datetime:
     except ValueError:
         pass
     raise Refusal("value_refused", f"{name}: write a time with its zone, for example 2026-02-28T14:00:00+00:00.")
+
+
+def uuid_or_none(text: str) -> UUID | None:
+    """None for a text that is no UUID."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

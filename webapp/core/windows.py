@@ -81,6 +81,11 @@ def _moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> datetime:
     return moment.astimezone(UTC)
 
 
+def local_time(at: datetime, zone: str) -> str:
+    """“2026-03-29 03:00 (Europe/Berlin)”."""
+    return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
+
+
 @cache
 def zone_names() -> frozenset[str]:
     """IANA names of all time zones, cached: reading them from disk takes 50 ms."""

@@ -11,6 +11,7 @@ from django.utils.text import slugify
 from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.core.slugs import free_slug
 from webapp.hosts.models import GroupMember, Host, HostGroup, Target
 from webapp.hosts.selectors import NO_LABEL, hosts_by_name
 
@@ -159,8 +160,7 @@ def _free_slug(title: str) -> str:
     """A slug from the title, with a number if it is taken."""
     wanted = slugify(title)[: MAX_SLUG - 5].strip("-") or "group"
     taken = {*HostGroup.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED}
-    numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
-    return next(slug for slug in (wanted, *numbered) if slug not in taken)
+    return free_slug(wanted, taken)
 
 
 def _add_members(group: HostGroup, members: Sequence[_Member]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import settings
 
-from webapp.hosts.wheelhouse import COMMAND, REQUIREMENTS, built_wheelhouse
+from webapp.hosts.wheelhouse import COMMAND, MADE_AT, REQUIREMENTS, built_wheelhouse
 
 # Builds the wheels of the worker and of the command `sweetspot` from the server's own sources, so that they have the
 # server's version.
@@ -25,7 +25,6 @@ from webapp.hosts.wheelhouse import COMMAND, REQUIREMENTS, built_wheelhouse
 # A wheel is a zip file with metadata (PyPA, binary distribution format 1.0). Its timestamps are fixed, so every
 # process builds the same bytes and the checksum in an enrolment command stays valid after a restart.
 
-_MADE_AT = (2020, 1, 1, 0, 0, 0)
 _TAG = "py3-none-any"
 
 
@@ -93,7 +92,7 @@ def _about(project: dict[str, Any], package: str, folder: str, version: str) -> 
     ]
     scripts = [f"{name} = {target}" for name, target in facts["scripts"].items()]
     texts = {
-        "METADATA": [*head, f"Summary: {facts['description']}", f"Requires-Python: {facts['requires-python']}", *needs],
+        "METADATA": [*head, f"Requires-Python: {facts['requires-python']}", *needs],
         "WHEEL": ["Wheel-Version: 1.0", "Generator: sweetspot", "Root-Is-Purelib: true", f"Tag: {_TAG}"],
         "entry_points.txt": ["[console_scripts]", *scripts],
         "top_level.txt": [package],
@@ -106,7 +105,7 @@ def _zipped(files: dict[str, bytes], record: str) -> bytes:
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in {**files, record: ("\n".join(lines) + "\n").encode()}.items():
-            entry = zipfile.ZipInfo(name, _MADE_AT)
+            entry = zipfile.ZipInfo(name, MADE_AT)
             entry.external_attr = 0o100644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from webapp.core.errors import NotFound, Refusal
+from webapp.core.slugs import free_slug
 from webapp.hosts.models import (
     EnrolmentToken,
     FormerName,
@@ -66,13 +67,12 @@ def plain_slug(name: str) -> str:
     return slugify(name.replace(".", "-")).replace("_", "-")[:50].strip("-") or "host"
 
 
-def free_slug(name: str) -> str:
+def free_host_slug(name: str) -> str:
     """The name as a slug, with a number appended if it is taken, a former name, or reserved."""
     wanted = plain_slug(name)
     taken = {*Host.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED}
     taken |= set(FormerName.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
-    candidates = [wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 3))]
-    return next(slug for slug in candidates if slug not in taken)
+    return free_slug(wanted, taken)
 
 
 LEVELS = [level.value for level in LogLevel]  # in ascending order of severity

@@ -5,7 +5,6 @@ import logging
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 import msgspec
 from django.conf import settings
@@ -16,6 +15,7 @@ from django.utils import timezone
 from webapp.core import tally
 from webapp.core.errors import Refusal
 from webapp.core.models import Counter, User
+from webapp.core.parameters import uuid_or_none
 from webapp.core.services import audit
 from webapp.core.throttle import Rate
 from webapp.core.tokens import hash_token, new_token
@@ -34,7 +34,7 @@ from webapp.hosts.models import (
     Target,
     WorkerLogLine,
 )
-from webapp.hosts.selectors import checked_name, free_slug, plain_slug
+from webapp.hosts.selectors import checked_name, free_host_slug, plain_slug
 from webapp.hosts.sessions import second_worker_words
 from worker.contract.base import common_version, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
@@ -220,7 +220,7 @@ def _row(host: Host, session: str, line: LogLine) -> WorkerLogLine:
         number=line.number,
         at=_moment(line.at),
         level=line.level.value,
-        attempt=_uuid(line.attempt),
+        attempt=uuid_or_none(line.attempt),
         text=line.text.replace("\0", "�"),  # PostgreSQL keeps no NUL in a text
     )
 
@@ -231,13 +231,6 @@ def _moment(seconds: float) -> datetime:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, OSError, ValueError):
         return timezone.now()
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _prune(host: Host) -> None:
@@ -332,7 +325,7 @@ def _claim_token(token: str) -> EnrolmentToken:
 
 def _create_host(invitation: EnrolmentToken, message: Enrol) -> Host:
     return Host.objects.create(
-        slug=free_slug(invitation.host_slug or message.hostname),
+        slug=free_host_slug(invitation.host_slug or message.hostname),
         token_hash=hash_token(message.token),  # replaced below; the column is not null
         hostname=message.hostname,
         worker_version=message.worker_version[:40],

@@ -23,7 +23,7 @@ COMMAND = "python -m webapp.hosts.wheelhouse"
 PLATFORMS = tuple(product(("3.11", "3.12", "3.13", "3.14"), ("x86_64", "aarch64")))
 LIBRARIES = ("manylinux_2_28", "manylinux_2_17", "manylinux2014")  # glibc 2.28: RHEL 8, Debian 10, Ubuntu 20.04
 LIMIT_S = 300
-_MADE_AT = (2020, 1, 1, 0, 0, 0)
+MADE_AT = (2020, 1, 1, 0, 0, 0)  # of all entries of archives, so that every server builds the same bytes
 
 
 class NotBuilt(Exception):
@@ -89,7 +89,7 @@ def _zip(wheels: Path, path: Path) -> None:
     part = path.with_suffix(f".{os.getpid()}.part")
     with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
         for wheel in sorted(wheels.iterdir()):
-            archive.writestr(zipfile.ZipInfo(wheel.name, _MADE_AT), wheel.read_bytes())
+            archive.writestr(zipfile.ZipInfo(wheel.name, MADE_AT), wheel.read_bytes())
     part.chmod(0o644)
     part.replace(path)
 

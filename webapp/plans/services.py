@@ -12,6 +12,7 @@ from django.utils.text import slugify
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.core.slugs import free_slug
 from webapp.plans.document import PlanDocument, import_plan, read, write
 from webapp.plans.grids import refuse_unsound
 from webapp.plans.models import Plan, PlanVersion
@@ -192,6 +193,4 @@ def _checked_slug(slug: str) -> str:
 def _free_slug(title: str) -> str:
     """A slug from the title, with a number if it is taken."""
     wanted = slugify(title)[: _SLUG_LENGTH - 5].strip("-") or "plan"
-    taken: set[str] = set(Plan.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
-    numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
-    return next(slug for slug in (wanted, *numbered) if slug not in taken | RESERVED)
+    return free_slug(wanted, {*Plan.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED})

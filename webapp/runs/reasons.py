@@ -8,7 +8,8 @@ refers to the person, and `by` is the person's current name.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
+
+from webapp.core.windows import local_time
 
 Fields = Mapping[str, Any]  # plain JSON
 
@@ -38,11 +39,6 @@ def told(message: str) -> Fields:
 def codes_saying(text: str) -> list[str]:
     """Codes whose sentence contains a text for any fields. For searches."""
     return [code for code, words in _PLAIN.items() if text.lower() in words.lower()]
-
-
-def local_time(moment: str, zone: str) -> str:
-    """“2026-03-29 03:00 (Europe/Berlin)” of a moment in ISO 8601."""
-    return f"{datetime.fromisoformat(moment).astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
 
 
 def _skipped(fields: Fields) -> str:
@@ -91,7 +87,7 @@ def _settings_not_restored(fields: Fields) -> str:
 
 
 def _at_deadline(fields: Fields) -> str:
-    end = local_time(fields["deadline"], fields["time_zone"])
+    end = local_time(datetime.fromisoformat(fields["deadline"]), fields["time_zone"])
     return f"Schedule “{fields['schedule']}” cancelled the run at its deadline, {end}."
 
 

@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from webapp.core.models import User
-from webapp.runs.reasons import Fields, local_time
+from webapp.core.windows import local_time
+from webapp.runs.reasons import Fields
 
 NOT_ARMED = "not_armed"
 OWNER_LOST_RIGHTS = "owner_lost_rights"
@@ -58,7 +59,7 @@ def sentence(code: str, fields: Fields, by: str = "") -> str:
 
 
 def _time(fields: Fields, name: str) -> str:
-    return local_time(fields[name], fields["time_zone"])
+    return local_time(datetime.fromisoformat(fields[name]), fields["time_zone"])
 
 
 def _scheduler_down(fields: Fields) -> str:

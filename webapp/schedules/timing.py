@@ -11,7 +11,7 @@ from cronsim import CronSim, CronSimError
 from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
-from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
+from webapp.core.windows import WeeklyWindow, local_time, time_zone, weekly_window
 from webapp.notices.models import Event
 from webapp.notices.services import announce
 from webapp.schedules.models import Condition, Occurrence, Schedule, Trigger
@@ -19,14 +19,9 @@ from webapp.schedules.models import Condition, Occurrence, Schedule, Trigger
 # Notices about schedules: a due time was missed, a run is late, a schedule was switched off.
 
 
-def local_time(schedule: Schedule, at: datetime) -> str:
-    """“2026-03-29 03:00 (Europe/Berlin)”: in the schedule's time zone."""
-    return f"{at.astimezone(ZoneInfo(schedule.time_zone)):%Y-%m-%d %H:%M} ({schedule.time_zone})"
-
-
 def notify_missed(schedule: Schedule, due_at: datetime, *, key: str, count: int, reason: str) -> None:
     """Tell subscribers that one or several due times were missed, the latest at `due_at`. The same `key` once."""
-    due = local_time(schedule, due_at)
+    due = local_time(due_at, schedule.time_zone)
     text = f"Schedule “{schedule}” did not start its run due {due}. {reason}"
     if count > 1:
         text += f" {count:,} due times were missed."
@@ -45,7 +40,7 @@ def notify_late(occurrence: Occurrence, deadline: datetime) -> None:
     """Tell subscribers that a run has passed its deadline."""
     schedule, run = occurrence.schedule, occurrence.run
     assert run is not None
-    end = local_time(schedule, deadline)
+    end = local_time(deadline, schedule.time_zone)
     announce(
         event=Event.LATE,
         plan=schedule.version.plan,
@@ -263,7 +258,9 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
     if abs(schedule.once_at - now) > FARTHEST:
         raise Refusal("time_refused", "Choose a time within the next ten years.")
     if schedule.once_at <= now:
-        raise Refusal("time_passed", f"{local_time(schedule, schedule.once_at)} has passed. Choose a later time.")
+        raise Refusal(
+            "time_passed", f"{local_time(schedule.once_at, schedule.time_zone)} has passed. Choose a later time."
+        )
 
 
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import FormerName, Host, HostState
-from webapp.hosts.selectors import free_slug, host_named
+from webapp.hosts.selectors import free_host_slug, host_named
 from webapp.hosts.services import (
     begin_maintenance,
     bring_back,
@@ -80,7 +80,7 @@ def test_it_refuses_a_name_that_another_host_has_or_had() -> None:
     rename_host(host=first, slug="moved", by=None)
     with refused("host_name_taken"):
         rename_host(host=second, slug="first", by=None)
-    assert free_slug("first") == "first-2"
+    assert free_host_slug("first") == "first-2"
 
 
 def test_it_keeps_queue_and_orders_when_a_host_is_renamed() -> None:

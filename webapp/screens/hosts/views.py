@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from webapp.core.models import AuditEntry
+from webapp.core.parameters import uuid_or_none
 from webapp.hosts.installer import upgrade_line, worker_wheel
 from webapp.hosts.inventory.lock_groups import sharing
 from webapp.hosts.inventory.store import read_inventory
@@ -76,17 +77,10 @@ def worker_log(request: HttpRequest, slug: str) -> HttpResponse:
 
 def log_tail(host: Host, request: HttpRequest, *, after: int = 0) -> LogTail:
     """The newest lines, filtered by `level` and `attempt` in the address."""
-    lines = log_lines(host, level=request.GET.get("level", ""), attempt=_uuid(request.GET.get("attempt", "")))
+    lines = log_lines(host, level=request.GET.get("level", ""), attempt=uuid_or_none(request.GET.get("attempt", "")))
     found = list(lines.filter(id__gt=after)[:SHOWN])[::-1]
     trials = _trials(found)
     return LogTail(lines=tuple(_line(line, trials) for line in found), last=found[-1].pk if found else after)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 def _trials(lines: Sequence[WorkerLogLine]) -> dict[UUID, tuple[str, str]]:

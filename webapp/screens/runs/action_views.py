@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from uuid import UUID
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -12,6 +11,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.parameters import uuid_or_none
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.actions.annotations import add_note, delete_note, restore_note, tag_run, untag_run
@@ -346,19 +346,12 @@ def again(request: HttpRequest, number: int) -> HttpResponse:
             only_failed=request.POST.get("what") == "failed",
             armed=_serials(request),
             note=request.POST.get("note", "")[:2000],
-            request_id=_uuid(request.POST.get("request_id", "")),
+            request_id=uuid_or_none(request.POST.get("request_id", "")),
         )
     except Refusal as refusal:
         messages.error(request, f"Not started: {refusal}")
         return redirect("run", number=number)
     return redirect("run", number=made.number)
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
 
 
 @operator_action

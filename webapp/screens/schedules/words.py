@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from django.utils import timezone
 
 from webapp.core import formatting
-from webapp.core.windows import time_zone
+from webapp.core.windows import local_time, time_zone
 from webapp.hosts.models import Target
 from webapp.plans.document import read
 from webapp.plans.estimate import Expected, written_in_total
@@ -22,7 +22,7 @@ from webapp.runs.models import Priority
 from webapp.schedules import timing
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.selectors import in_order
-from webapp.schedules.timing import due_after, local_time, trigger_in_words, window_of
+from webapp.schedules.timing import due_after, trigger_in_words, window_of
 
 # Describes schedules: when, on what, and each of their rules.
 
@@ -38,7 +38,7 @@ class Rule:
 def when_in_words(schedule: Schedule) -> str:
     """“At 22:00 every day (Europe/Berlin)”, “Once at 2026-11-23 22:00 (Europe/Berlin)”."""
     if schedule.trigger == Trigger.ONCE and schedule.once_at:
-        return f"Once at {local_time(schedule, schedule.once_at)}"
+        return f"Once at {local_time(schedule.once_at, schedule.time_zone)}"
     return trigger_in_words(schedule)
 
 
