@@ -1,5 +1,7 @@
 import re
 from collections.abc import Callable
+from html import unescape
+from itertools import product
 
 from django.test import Client
 
@@ -221,3 +223,18 @@ def test_the_headline_is_about_the_factors_that_the_plan_varies_over_all_targets
 
 def test_what_is_matched_is_only_an_x_axis(operator: Client) -> None:
     assert operator.get("/api/v1/compare?x=iodepth&series=matched").json()["code"] == "compare_matched_not_x"
+
+
+def test_each_factor_of_the_plan_has_a_line_and_a_comparison(operator: Client) -> None:
+    lab = Lab(a_target(a_host("a"), "scratch"))
+    for scheduler, engine, depth in product(("none", "kyber"), ("io_uring", "psync"), (1, 8)):
+        lab.measure(*(1000.0 + place for place in range(4)), scheduler=scheduler, ioengine=engine, iodepth=depth)
+    page = unescape(operator.get("/runs/1/").content.decode())
+    addresses = [f"/explore/?run=1&x=matched&series={name}" for name in ("scheduler", "ioengine")]
+    assert [page.count(f'href="{address}"') for address in addresses] == [1, 1]
+    assert operator.get("/explore/?run=1")["Location"] == addresses[0]
+    explored = unescape(operator.get(addresses[0]).content.decode())
+    links = re.search(r'<nav class="table-links" aria-label="Factors">.*?</nav>', explored, re.DOTALL)
+    assert links
+    assert re.findall(r'href="([^"]+)"', links[0]) == addresses
+    assert re.findall(r'aria-current="true">([^<]+)<', links[0]) == ["I/O scheduler"]
