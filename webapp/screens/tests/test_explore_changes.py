@@ -207,7 +207,7 @@ ADDRESS_CHANGES = [(key, value) for key, values in CHOICES.items() for value in 
 
 def test_a_series_without_x_gets_another_x(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
     found = arrived(operator, "run=1&series=iodepth&panel=pattern")
-    assert (found["x"], found["series"], found["panel"]) == ("block_size", "iodepth", "pattern")
+    assert (found["x"], found["series"], found["panel"]) == ("ioengine", "iodepth", "pattern")
 
 
 def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
