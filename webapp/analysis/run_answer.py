@@ -2,6 +2,7 @@
 about its end and the API read it here."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from urllib.parse import urlencode
 
 import msgspec
@@ -57,7 +58,8 @@ def run_answer(run: Run, *, marks: int | None = None) -> RunAnswer:
     key = f"run_answer:{run.pk}:{run.ended_at.timestamp() if run.ended_at else 0}:{counted}"
     known: bytes | None = cache.get(key)
     if known is not None:
-        return msgspec.json.decode(known, type=RunAnswer)
+        with suppress(msgspec.ValidationError):  # another version of Sweetspot stored it
+            return msgspec.json.decode(known, type=RunAnswer)
     found = _answer(run)
     cache.set(key, msgspec.json.encode(found), KEPT_SECONDS)
     return found
