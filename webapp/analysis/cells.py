@@ -15,6 +15,7 @@ from webapp.analysis.dimensions import (
     PART,
     PRODUCTS,
     MatchedDimension,
+    joined,
     known_dimension,
     label_of,
     varying_parts,
@@ -58,7 +59,7 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
         panel = tuple([each.level(row) for each in by_panel])
         levels = tuple([each.level(row) for each in by_series])
         at = by_x.level(row)
-        key = _key(panel), _key(levels), at.key
+        key = joined([level.key for level in panel], ","), joined([level.key for level in levels], ","), at.key
         if key in cells:
             cells[key].append(row)
         else:
@@ -88,15 +89,8 @@ def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension
     return replace(MATCHED_DIMENSION, names=names, layout_parts=parts, attributes=attributes)
 
 
-def _key(levels: Sequence[Level]) -> str:
-    """As in an address: `io_uring,none`. A comma inside a level is escaped, so that no two keys are equal by chance."""
-    if len(levels) == 1:
-        return levels[0].key
-    return ",".join([level.key.replace("\\", "\\\\").replace(",", "\\,") for level in levels])
-
-
 def levels_of(key: str) -> list[str]:
-    """The keys of the levels that `_key` joined."""
+    """The keys of several levels that `dimensions.joined` made one."""
     parts, escaped = [""], False
     for letter in key:
         if escaped or letter not in ",\\":

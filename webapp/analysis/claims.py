@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from webapp.analysis.answer import Level
+from webapp.analysis.answer import Conclusion, Level
 from webapp.analysis.cells import Block, Measured, is_clear
 from webapp.analysis.dimensions import JOINER
 from webapp.core.statistics import Ratio, student_t, tail
@@ -284,6 +284,12 @@ class Claim:
     equal: bool
     p: float
 
+    def conclusion(self, order: str) -> Conclusion:
+        """`order` is that of `same_order`."""
+        if self.different:
+            return Conclusion.MAY_BE_DRIFT if order else Conclusion.DIFFERENT
+        return Conclusion.EQUAL if self.equal else Conclusion.NONE
+
     def fits_headline(self, applications: int, compared: int, ratio: float) -> bool:
         """`applications`: how often the level was applied, on the smaller side. A scheduler is applied once in a block,
         whatever the number of points, a queue depth at each point. `compared`: levels beside the baseline."""
@@ -389,10 +395,12 @@ def by_parts(levels: Sequence[Level]) -> Where:
     """For levels of several parts (`dimensions.JOINER`): the first part that tells both sides apart, such as
     `Queue depth 1`, or else a list of levels."""
     parts = {level.key: (level.key.split(JOINER), level.text.split(JOINER)) for level in levels}
+    is_parted = len({len(each) for pair in parts.values() for each in pair}) == 1  # else a name contains the joiner
+    count = len(next(iter(parts.values()))[0]) if is_parted else 0
 
     def where(keys: Collection[str], others: Collection[str]) -> str:
         mine = [level.key for level in levels if level.key in keys]
-        for place in range(min(len(each) for pair in parts.values() for each in pair)):
+        for place in range(count):
             if {parts[key][0][place] for key in mine}.isdisjoint(parts[key][0][place] for key in others):
                 return listed(list(dict.fromkeys(parts[key][1][place] for key in mine)))
         return listed([JOINER.join(parts[key][1]) for key in mine])

@@ -19,7 +19,7 @@ from webapp.analysis.cells import (
     other_levels,
     with_points,
 )
-from webapp.analysis.claims import UNKNOWN_ORDER, contrast
+from webapp.analysis.claims import contrast
 from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
@@ -27,7 +27,7 @@ from webapp.analysis.findings import findings
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
-from webapp.analysis.words import RATIO, certainty
+from webapp.analysis.words import RATIO, certainty, order_notes
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
@@ -367,14 +367,7 @@ def _missing_cells(selected: Selected) -> Iterator[str]:
 def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
     """How claims are made, and when they are not."""
     orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
-    if UNKNOWN_ORDER in orders:
-        yield "Imported files do not state when they were measured. Drift of the host can look like a difference."
-    if orders - {UNKNOWN_ORDER, ""}:
-        yield (
-            "Two or more series always ran in the same order, on average over their points, as in a listed plan or in "
-            "runs one after another. Drift of the host can then look like a difference. A randomised plan with all "
-            "series and more repeats can tell drift from a difference."
-        )
+    yield from order_notes(orders)
     compared = found.sentences + found.tested_points
     if compared and any(len(cell.values) > 1 for cell in cells.values()):
         yield (

@@ -11,7 +11,7 @@ from itertools import islice
 from statistics import fmean, median
 
 from webapp.analysis.answer import Level
-from webapp.analysis.cells import CellKey, Grouped, Measured
+from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured
 from webapp.analysis.claims import (
     MIN_BLOCKS,
     NOTHING,
@@ -39,11 +39,19 @@ SeriesKey = tuple[str, str]  # keys of panel and series
 
 @dataclass(frozen=True)
 class PointResult:
-    """One point. A value of 0, different workloads or different kinds of latency have no result."""
+    """One point, unless there is a reason for `no_ratio`; or a group of points."""
 
-    ratio: Ratio
+    test: ContrastTest
     claim: Claim
-    n: int
+
+    @property
+    def ratio(self) -> Ratio:
+        return self.test.shown.ratio
+
+    @property
+    def n(self) -> int:
+        """Blocks on the smaller side."""
+        return self.test.shown.n
 
 
 @dataclass(frozen=True)
@@ -59,13 +67,21 @@ class PointGroup:
 class SeriesResult:
     """All points of a chart that both series have."""
 
-    ratio: Ratio | None  # geometric mean over `points`; None without points
+    test: ContrastTest | None  # of the geometric mean over `points`; None without points
     claim: Claim
-    n: int  # blocks at the point that has the fewest
     points: tuple[CellKey, ...]  # in the mean
     apart: tuple[CellKey, ...]  # not in the mean
     groups: tuple[tuple["PointGroup", PointResult], ...]  # on which the difference may depend
-    order: str  # contrasts.same_order
+    order: str  # claims.same_order
+
+    @property
+    def ratio(self) -> Ratio | None:
+        return self.test.shown.ratio if self.test else None
+
+    @property
+    def n(self) -> int:
+        """Blocks at the point that has the fewest."""
+        return self.test.shown.n if self.test else 0
 
 
 @dataclass(frozen=True)
@@ -78,7 +94,7 @@ class Extremes:
     claim: Claim
     n: int
     points: int
-    order: str  # contrasts.same_order
+    order: str  # claims.same_order
 
 
 @dataclass(frozen=True)
@@ -99,7 +115,7 @@ class _Chart:
             keys = [(panel, series.key, x.key) for x in grouped.x]
             both = [(key, (panel, baseline, key[2])) for key in keys if series.key != baseline and key in cells]
             self.pairs |= {key: (cells[key], cells[other]) for key, other in both if other in cells}
-        self.contrasts = {key: contrast([pair]) for key, pair in self.pairs.items() if _comparable(pair)}
+        self.contrasts = {key: contrast([pair]) for key, pair in self.pairs.items() if not no_ratio(*pair)}
         self.keys: dict[str, list[CellKey]] = {}
         for key in self.pairs:
             self.keys.setdefault(key[1], []).append(key)
@@ -167,11 +183,23 @@ def _groups(keys: Sequence[CellKey], levels: Sequence[Level]) -> tuple[PointGrou
     return tuple(found)
 
 
-def _comparable(pair: Pair) -> bool:
-    """Of the same workloads and kinds, from different results, without a 0, which has no logarithm."""
-    mine, theirs = pair
-    alike = mine.same_kind(theirs) and mine.same_points(theirs) and mine.independent(theirs)
-    return alike and all(one.balanced and one.positive for one in pair)
+OTHER_WORKLOADS = "the values are means over different workloads or targets"
+SAME_RESULTS = "both have the same results"
+LACKING = "a repeat lacks some of the workloads or targets"
+ZERO = "a value is 0"  # it has no logarithm
+
+
+def no_ratio(mine: Measured, theirs: Measured) -> str:
+    """Why two cells have no ratio; "" if they have one."""
+    if not mine.same_kind(theirs):
+        return NOT_COMPARED
+    if not (mine.balanced and theirs.balanced):
+        return LACKING
+    if not mine.same_points(theirs):
+        return OTHER_WORKLOADS
+    if not mine.independent(theirs):
+        return SAME_RESULTS
+    return "" if mine.positive and theirs.positive else ZERO
 
 
 @dataclass(frozen=True)
@@ -202,19 +230,18 @@ class _Page:
             for panel in grouped.panels
         }
         self._series = {(panel, key): chart for panel, chart in self._charts.items() for key in chart.keys}
-        self._means = {key: mean for key, chart in self._series.items() if (mean := chart.means[key[1]]) is not None}
+        self._means = {
+            key: chart.series_test(key[1], mean)
+            for key, chart in self._series.items()
+            if (mean := chart.means[key[1]]) is not None
+        }
         self._ranges = _ranges(grouped, self._cells) if len(grouped.series) == 1 else {}
-        means = [self._series[key].series_test(key[1], mean) for key, mean in self._means.items()]
-        self.sentence_tests = [*means, *(test for *_, test in self._ranges.values())]
+        self.sentence_tests = [*self._means.values(), *(test for *_, test in self._ranges.values())]
         # the only point of a series is its sentence
         inside = {key: chart.inside(key[1]) for key, chart in self._series.items()}
         self._alone = {keys[0]: key for key, keys in inside.items() if len(keys) == 1}
-        self._points = {
-            key: chart.point_test(key)
-            for chart in self._charts.values()
-            for key in chart.contrasts
-            if key not in self._alone
-        }
+        self._all_points = {key: chart.point_test(key) for chart in self._charts.values() for key in chart.contrasts}
+        self._points = {key: test for key, test in self._all_points.items() if key not in self._alone}
         self._groups = [(key, group) for key, chart in self._series.items() for group in chart.groups[key[1]]]
         self.point_tests = [*self._points.values(), *(self._group_test(*each) for each in self._groups)]
 
@@ -234,37 +261,24 @@ class _Page:
         claimed |= {key: means[series] for key, series in self._alone.items()}
         groups: dict[SeriesKey, list[tuple[PointGroup, PointResult]]] = {}
         for (key, group), claim in zip(self._groups, islice(of_points, len(self._groups)), strict=True):
-            shown = self._group_test(key, group).shown
-            groups.setdefault(key, []).append((group, PointResult(shown.ratio, claim, shown.n)))
+            groups.setdefault(key, []).append((group, PointResult(self._group_test(key, group), claim)))
         results = {
-            key: _series_result(chart, key[1], means.get(key, NOTHING), groups.get(key, ()))
+            key: SeriesResult(
+                test=self._means.get(key),
+                claim=means.get(key, NOTHING),
+                points=tuple(chart.inside(key[1])),
+                apart=chart.apart[key[1]],
+                groups=tuple(groups.get(key, ())),
+                order=same_order([chart.pairs[point] for point in chart.inside(key[1])]),
+            )
             for key, chart in self._series.items()
         }
-        points = {
-            key: PointResult(one.ratio, claimed[key], one.n)
-            for chart in self._charts.values()
-            for key, one in chart.contrasts.items()
-        }
+        points = {key: PointResult(test, claimed[key]) for key, test in self._all_points.items()}
         return Conclusions(points, results, extremes, sentences, tested)
 
     def _extremes(self, low: CellKey, high: CellKey, count: int, test: ContrastTest, claim: Claim) -> Extremes:
         order = same_order([(self._cells[high], self._cells[low])])
         return Extremes(low, high, test.shown.ratio.value, claim, test.shown.n, count, order)
-
-
-def _series_result(
-    chart: _Chart, series: str, claim: Claim, groups: Sequence[tuple[PointGroup, PointResult]]
-) -> SeriesResult:
-    inside, mean = chart.inside(series), chart.means[series]
-    return SeriesResult(
-        ratio=mean.ratio if mean else None,
-        claim=claim,
-        n=mean.n if mean else 0,
-        points=tuple(inside),
-        apart=chart.apart[series],
-        groups=tuple(groups),
-        order=same_order([chart.pairs[key] for key in inside]),
-    )
 
 
 def _ranges(

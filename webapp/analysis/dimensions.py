@@ -2,7 +2,7 @@
 run and direction, the observed configuration, and each fact of it (`fact.device.firmware`)."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -186,7 +186,7 @@ class LayoutDimension(Dimension):
 
     def level(self, row: ResultRow) -> Level:
         name = array_of(row) if row.imported else row.layout
-        return Level(name, name, None) if name else _ABSENT_LEVEL
+        return Level(name, name, None) if name else ABSENT_LEVEL
 
 
 def array_of(row: ResultRow) -> str:
@@ -266,18 +266,29 @@ class MatchedDimension(Dimension):
     attributes: tuple[str, ...] = ()  # target and part of the plan, if they vary
 
     def level(self, row: ResultRow) -> Level:
-        values = tuple(row.point.get(name, _ABSENT_LEVEL) for name in self.names)
+        values = tuple(row.point.get(name, ABSENT_LEVEL) for name in self.names)
         parts = tuple(part_of(name, row.layout) for name in self.layout_parts)
         own = tuple(DIMENSIONS[name].level(row).text for name in self.attributes)
-        return _matched_level((*self.names, *self.layout_parts), (*values, *parts), own)
+        return matched_level((*self.names, *self.layout_parts), (*values, *parts), own)
 
 
 @lru_cache(maxsize=10_000, typed=True)
-def _matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], own: tuple[str, ...]) -> Level:
+def matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], others: tuple[str, ...] = ()) -> Level:
+    """Of factors and their values, ABSENT_LEVEL where a point has none, after `others`, such as the target."""
     pairs = zip(names, values, strict=True)
     levels = [(name, value if isinstance(value, Level) else _level(name, value)) for name, value in pairs]
     texts = [f"{label_of(name)} {level.text}" if _is_bare(level) else level.text for name, level in levels]
-    return Level(JOINER.join([*own, *(level.key for _, level in levels)]), JOINER.join([*own, *texts]) or "all", None)
+    keys = [*others, *(level.key for _, level in levels)]
+    return Level(joined(keys, JOINER), JOINER.join([*others, *texts]) or "all", None)
+
+
+def joined(keys: Sequence[str], separator: str) -> str:
+    """One key of several. The separator and backslashes inside a key are escaped, so that two different lists never
+    have the same key: "a,b" and "c" is not "a" and "b,c"."""
+    if len(keys) == 1:
+        return keys[0]
+    mark = separator.strip()
+    return separator.join([key.replace("\\", "\\\\").replace(mark, f"\\{mark}") for key in keys])
 
 
 def _is_bare(level: Level) -> bool:
@@ -286,7 +297,7 @@ def _is_bare(level: Level) -> bool:
 
 
 # A factor that the point does not have: a setting left as the host had it.
-_ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
+ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
 
 
 @lru_cache(maxsize=10_000, typed=True)
@@ -299,7 +310,7 @@ def _level(name: str, value: Value) -> Level:
 @dataclass(frozen=True)
 class FactorDimension(Dimension):
     def level(self, row: ResultRow) -> Level:
-        return _level(self.name, row.point[self.name]) if self.name in row.point else _ABSENT_LEVEL
+        return _level(self.name, row.point[self.name]) if self.name in row.point else ABSENT_LEVEL
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from copy import copy
 from msgspec.structs import replace
 
 from webapp.analysis.answer import BaselineRatio, Cell, Level, Panel, Series
-from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured, is_clear
+from webapp.analysis.cells import CellKey, Grouped, Measured, is_clear
 from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, listed, opposites
-from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult
+from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult, no_ratio
 from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
 from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
 from webapp.core.formatting import ratio as as_ratio
@@ -19,10 +19,6 @@ from webapp.results.metrics import Metric
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
-OTHER_WORKLOADS = "the values are means over different workloads or targets"
-SAME_RESULTS = "both have the same results"
-LACKING = "a repeat lacks some of the workloads or targets"
-ZERO = "a value is 0"
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
 
@@ -104,8 +100,13 @@ class Table:
     def _overall(self, result: SeriesResult) -> BaselineRatio | None:
         if result.ratio is None:
             return None
-        mixed = self._opposites(result) is not None  # their mean is neither better nor worse, nor equal
-        return self._against(result.ratio, NOTHING if mixed else result.claim, result.n, drift=bool(result.order))
+        claim = NOTHING if self.differs_both_ways(result) else result.claim
+        return self._against(result.ratio, claim, result.n, drift=bool(result.order))
+
+    def differs_both_ways(self, result: SeriesResult) -> bool:
+        """Whether some points are certainly higher and others lower: their mean is neither better nor worse, nor
+        equal."""
+        return self._opposites(result) is not None
 
     def _against(self, ratio: Ratio, claim: Claim, n: int, *, drift: bool) -> BaselineRatio:
         return BaselineRatio(
@@ -218,17 +219,7 @@ class Table:
             yield f"{more} more point{'s' if more > 1 else ''} set apart"
 
     def _no_ratio(self, key: CellKey) -> str:
-        """Why a point has no ratio; "" if it has one."""
-        mine, theirs = self._cells[key], self._cells[key[0], self._baselines[key[0]].key, key[2]]
-        if not mine.same_kind(theirs):
-            return NOT_COMPARED
-        if not (mine.balanced and theirs.balanced):
-            return LACKING
-        if not mine.same_points(theirs):
-            return OTHER_WORKLOADS
-        if not mine.independent(theirs):
-            return SAME_RESULTS
-        return "" if key in self._found.points else ZERO
+        return no_ratio(self._cells[key], self._cells[key[0], self._baselines[key[0]].key, key[2]])
 
     def _places(self, keys: Sequence[CellKey]) -> str:
         mine = {key[2] for key in keys}

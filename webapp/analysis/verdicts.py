@@ -1,11 +1,14 @@
 """Judge a run by its baseline run, row by row. Pure.
 
-A row is a metric at one cell, or the geometric mean over the cells. Its ratio is the run by the baseline run, with the
-95 % interval of `analysis.claims`. The limit is the ratio that the tolerance allows: 0.95 for IOPS and 5 %, 1.10 for
-a latency and 10 %.
+A row is a metric at one cell, or the geometric mean over the cells of a direction. Its ratio is the run by the baseline
+run, with the 95 % interval of `analysis.conclusions`: a verdict asks the question of the page Explore whose series are
+the two sides, x is everything else, and whose margin is the tolerance. So `conclusion` and `sentence` of a row are
+those of that page, and a row fails only if the page says that the sides differ. The limit is the ratio that the
+tolerance allows: 0.95 for IOPS and 5 %, 1.10 for a latency and 10 %.
 
     passes          the whole interval is on the good side of the limit
-    fails           the whole interval is on the bad side, also after the correction for the number of rows
+    fails           the whole interval is on the bad side, also after the correction for the number of rows, and the
+                    sides differ after the correction of the page
     unclear         otherwise: the interval contains the limit, a cell has fewer than 3 repeats or no value
 
 With `single_values`, a cell with fewer than 3 repeats on a side is judged by its values alone, like hardware in an
@@ -16,17 +19,24 @@ may have another outcome. It does not count for the mean.
 A run fails if a row fails, and passes if all rows pass: then each row is tested at its full level (R. L. Berger:
 Multiparameter hypothesis testing and acceptance sampling, Technometrics 24, 1982). If no row is worse than its limit,
 any row fails with a probability of at most 5 %: one half for means and one for cells, each corrected by Holm's method
-(`analysis.claims`). The interval covers the variation of repeats. Variation between runs has to fit into the tolerance.
+(`analysis.claims`). The interval covers the variation of repeats. Variation between runs has to fit into the tolerance:
+if one side always ran before the other, `order` of a row says so, and a difference may be drift.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import geometric_mean
 
-from webapp.analysis.cells import BUCKET_WIDTH, NOT_COMPARED, PERCENTILES, Measured
-from webapp.analysis.claims import EACH, MIN_BLOCKS, Contrast, Pair, contrast, holm
+from webapp.analysis.answer import Conclusion, Level
+from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES, CellKey, Grouped, Measured
+from webapp.analysis.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Contrast, ContrastTest, Pair, holm
+from webapp.analysis.conclusions import GroupedCells, PointResult, conclusions, no_ratio
+from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.table import Table
+from webapp.analysis.words import order_notes
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import METRICS, Metric
 from worker.contract.packing import LAST_BUCKET_NS
@@ -46,24 +56,27 @@ class Outcome(StrEnum):
 LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
 NOT_MEASURED = "not measured, or without a valid value of this metric"
 NO_VALUES = "the baseline has no values of this metric"
-NO_CONTRAST = "a value is 0"
 CONTAINS_LIMIT = "the interval contains the limit"
 TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
+TOO_FEW_FOR_MEAN = "no cell has enough repeats on both sides"
 ONLY_A_BOUND = "a percentile above 17 s is only a lower bound"
 COARSE = f"the histogram cannot tell the ratio from the limit: its steps are {100 * BUCKET_WIDTH:.1f} %"
 ONE_VALUE_EACH = "one value on each side, no interval"
 ROUNDING = 1e-9  # of a ratio: a value exactly at the limit passes
 MAY_BE_CHANCE = "worse than the limit, but that may be chance among so many rows"
+MAY_BE_DRIFT = "may be drift: one side always ran before the other"
+MAY_BE_DRIFT_OF_IMPORTS = "may be drift: imported files do not state when they were measured"
 
 
 @dataclass(frozen=True)
 class Row:
     """`baseline` and `value` are geometric means over the repeats.
 
-    `cell` is None for the mean over `cells` cells."""
+    `cell` is None for the mean over `cells` cells of a direction. `conclusion` is what Explore claims of the row."""
 
     metric: Metric
     cell: Cell | None
+    direction: str  # "" if the baseline has no values of the metric
     cells: int
     tolerance: float  # percent
     limit: float  # ratio
@@ -71,8 +84,12 @@ class Row:
     value: float | None
     ratio: Ratio | None
     outcome: Outcome
-    why: str  # if it is unclear, or judged without an interval
+    why: str  # if it is unclear, judged without an interval, or fails and may be drift
     single_values: bool = False  # judged by the values alone
+    conclusion: Conclusion = Conclusion.NONE
+    repeats: int = 0  # on the smaller side; 0 without a ratio that has an interval
+    order: str = ""  # claims.same_order: the candidate always ran before or after the baseline
+    sentence: str = ""  # of Explore, about all cells of this direction; on the first of its rows
 
     @property
     def not_measured(self) -> bool:
@@ -86,46 +103,49 @@ class Row:
 
 @dataclass(frozen=True)
 class _Test:
-    """A row before the correction. Without a contrast it is judged by its values, or unclear, and `why`."""
+    """A row before the correction. Without `tested` it is judged by its values, or unclear, and `why`."""
 
     metric: Metric
-    cell: Cell | None
     tolerance: float
-    pairs: Sequence[Pair]
+    cell: Cell | None
+    direction: str
+    cells: int
     baseline: float | None
     value: float | None
-    contrast: Contrast | None = None
     why: str = ""
     single_values: bool = False
+    tested: ContrastTest | None = None
+    differs: bool = False  # after the correction of the page
+    conclusion: Conclusion = Conclusion.NONE
+    order: str = ""
+    sentence: str = ""
 
     @property
     def limit(self) -> float:
         return limit_of(self.metric, self.tolerance)
 
-    def _excess(self) -> float:
+    def _excess(self, contrast: Contrast) -> float:
         """How far the ratio is beyond the limit, as a logarithm; below 0 on the good side."""
-        assert self.contrast is not None
-        beyond = self.contrast.value - math.log(self.limit)
+        beyond = contrast.value - math.log(self.limit)
         return beyond if self.metric.lower_is_better else -beyond
 
     def p_worse(self) -> float:
         """One-sided p-value of "not worse than the limit"."""
-        return 1.0 if self.contrast is None else _tail(self.contrast, self._excess())
-
-    def p_fine(self) -> float:
-        """One-sided p-value of "worse than the limit"."""
-        return 1.0 if self.contrast is None else _tail(self.contrast, -self._excess())
+        return 1.0 if self.tested is None else _tail(self.tested.tested, self._excess(self.tested.tested))
 
     def row(self, corrected: float) -> Row:
         if self.single_values and self.baseline and self.value:
             ratio: Ratio | None = Ratio(self.value / self.baseline, None, None)
             outcome, why = self._by_values(self.value / self.baseline), self.why
+        elif self.tested:
+            ratio = self.tested.shown.ratio
+            outcome, why = self._judged(ratio, self.tested.shown, corrected)
         else:
-            ratio = self.contrast.ratio if self.contrast else None
-            outcome, why = self._judged(ratio, corrected)
+            ratio, outcome, why = None, Outcome.UNCLEAR, self.why
         return Row(
-            self.metric, self.cell, len(self.pairs), self.tolerance, self.limit, self.baseline, self.value, ratio,
-            outcome, why, self.single_values,
+            self.metric, self.cell, self.direction, self.cells, self.tolerance, self.limit, self.baseline, self.value,
+            ratio, outcome, why, self.single_values, self.conclusion,
+            self.tested.shown.n if self.tested else 0, self.order, self.sentence,
         )  # fmt: skip
 
     def _by_values(self, ratio: float) -> Outcome:
@@ -133,14 +153,16 @@ class _Test:
         worse = beyond > ROUNDING if self.metric.lower_is_better else beyond < -ROUNDING
         return Outcome.FAILS if worse else Outcome.PASSES
 
-    def _judged(self, ratio: Ratio | None, corrected: float) -> tuple[Outcome, str]:
-        if ratio is None or ratio.low is None or ratio.high is None:
-            return Outcome.UNCLEAR, self.why
-        if ratio.low <= self.limit <= ratio.high:
+    def _judged(self, ratio: Ratio, shown: Contrast, corrected: float) -> tuple[Outcome, str]:
+        if ratio.low is None or ratio.high is None or ratio.low <= self.limit <= ratio.high:
             return Outcome.UNCLEAR, CONTAINS_LIMIT
-        if self._excess() < 0:
-            return (Outcome.PASSES, "") if self.p_fine() <= EACH else (Outcome.UNCLEAR, CONTAINS_LIMIT)
-        return (Outcome.FAILS, "") if corrected <= EACH else (Outcome.UNCLEAR, MAY_BE_CHANCE)
+        excess = self._excess(shown)
+        if excess < 0:
+            return (Outcome.PASSES, "") if _tail(shown, -excess) <= EACH else (Outcome.UNCLEAR, CONTAINS_LIMIT)
+        if not self.differs or corrected > EACH:
+            return Outcome.UNCLEAR, MAY_BE_CHANCE
+        drift = MAY_BE_DRIFT_OF_IMPORTS if self.order == UNKNOWN_ORDER else MAY_BE_DRIFT
+        return Outcome.FAILS, drift if self.order else ""
 
 
 def _tail(one: Contrast, excess: float) -> float:
@@ -158,26 +180,25 @@ def judge(
     tolerances: Mapping[str, float],
     *,
     single_values: bool = False,
+    names: tuple[str, str] = ("candidate", "baseline"),
+    levels: Mapping[str, Level] | None = None,
 ) -> tuple[Row, ...]:
-    """Rows by metric: the mean, then the cells of the baseline run. `run` and `baseline` have cells by metric key.
+    """Rows by metric: the means of each direction, then the cells of the baseline run. `run` and `baseline` have cells
+    by metric key. `names` of both sides and `levels` of point keys are for sentences.
 
     With `single_values`, there is no mean if no cell has enough repeats for it.
     """
     means: list[_Test] = []
     cells: list[_Test] = []
     for key, tolerance in tolerances.items():
-        metric, theirs, mine = METRICS[key], baseline.get(key, {}), run.get(key, {})
-        tests = [
-            _cell_test(metric, tolerance, cell, mine.get(cell), known, single_values=single_values)
-            for cell, known in theirs.items()
-        ]
-        repeated = [test for test in tests if test.contrast]
-        cells += tests or [_Test(metric, None, tolerance, (), None, None, why=NO_VALUES)]
-        if len(tests) > 1 and (repeated or not single_values):
-            means.append(_mean_test(metric, tolerance, repeated))
-    rows = [*_rows(means), *_rows(cells)]
+        question = _Question(
+            METRICS[key], tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values
+        )
+        means += question.means()
+        cells += question.cells()
     order = {key: place for place, key in enumerate(tolerances)}
-    return tuple(sorted(rows, key=lambda row: (order[row.metric.key], row.cell is not None)))
+    rows = sorted([*_rows(means), *_rows(cells)], key=lambda row: (order[row.metric.key], row.cell is not None))
+    return tuple(rows)
 
 
 def _rows(tests: Sequence[_Test]) -> list[Row]:
@@ -185,26 +206,94 @@ def _rows(tests: Sequence[_Test]) -> list[Row]:
     return [test.row(p) for test, p in zip(tests, corrected, strict=True)]
 
 
-def _cell_test(
-    metric: Metric, tolerance: float, cell: Cell, mine: Measured | None, theirs: Measured, *, single_values: bool
-) -> _Test:
-    reference = theirs.mean
-    if mine is None:
-        return _Test(metric, cell, tolerance, (), reference, None, why=NOT_MEASURED)
-    pair, value = (mine, theirs), mine.mean
-    counts = len(mine.values), len(theirs.values)
-    if not mine.same_kind(theirs):
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=NOT_COMPARED)
-    if not (mine.positive and theirs.positive):
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=NO_CONTRAST)
-    if min(counts) >= MIN_BLOCKS:
-        return _Test(metric, cell, tolerance, [pair], reference, value, contrast([pair]))
-    if not single_values:
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=_too_few(min(counts)))
-    if why := _too_coarse(pair, value / reference, metric, tolerance):
-        return _Test(metric, cell, tolerance, [pair], reference, value, why=why)
-    why = _no_interval(*counts)
-    return _Test(metric, cell, tolerance, [pair], reference, value, why=why, single_values=True)
+_CANDIDATE, _BASELINE = "candidate", "baseline"  # keys of the series
+
+
+class _Question:
+    """One metric of both sides, as Explore compares them: a chart for each direction, two series, x is the point."""
+
+    def __init__(
+        self, metric: Metric, tolerance: float, mine: Cells, theirs: Cells, names: tuple[str, str],
+        levels: Mapping[str, Level], single_values: bool,
+    ) -> None:  # fmt: skip
+        self._metric, self._tolerance, self._single_values = metric, tolerance, single_values
+        self._mine, self._theirs = mine, theirs
+        self._levels = {key: levels.get(key, Level(key, key, None)) for key, _ in (*theirs, *mine)}
+        self._series, other = (Level(key, name, None) for key, name in zip((_CANDIDATE, _BASELINE), names, strict=True))
+        self._cells_of = Counter(direction for _, direction in theirs)
+        self._panels = {direction: Level(direction, direction, None) for direction in self._cells_of}
+        baselines = dict.fromkeys(self._panels, other)
+        x = tuple(sorted(self._levels.values(), key=lambda level: level.order))
+        grouped = Grouped({}, tuple(self._panels.values()), (self._series, other), x)
+        measured = {
+            self._key(cell, side): one
+            for side, own in ((_CANDIDATE, mine), (_BASELINE, theirs))
+            for cell, one in own.items()
+            if cell[1] in self._panels
+        }
+        (self._found,) = conclusions([GroupedCells(grouped, measured, baselines)], tolerance / 100)
+        self._table = Table(
+            metric=metric, x=MATCHED, baselines=baselines, grouped=grouped, cells=measured, found=self._found, form="",
+            margin=tolerance / 100,
+        )  # fmt: skip
+
+    def _key(self, cell: Cell, side: str = _CANDIDATE) -> CellKey:
+        return cell[1], side, self._levels[cell[0]].key
+
+    def means(self) -> Iterator[_Test]:
+        """Of each direction with several cells: over the cells that Explore has in its mean."""
+        for direction, panel in self._panels.items():
+            own = [cell for cell in self._theirs if cell[1] == direction]
+            result = self._found.series.get((direction, _CANDIDATE))
+            if len(own) < 2:
+                continue
+            if result is None or result.test is None or result.n < MIN_BLOCKS:
+                if not self._single_values:
+                    yield _Test(self._metric, self._tolerance, None, direction, 0, None, None, why=TOO_FEW_FOR_MEAN)
+                continue
+            inside = [cell for cell in own if self._key(cell) in result.points]
+            theirs, mine = (geometric_mean([side[cell].mean for cell in inside]) for side in (self._theirs, self._mine))
+            said = self._table.sentences(panel, self._series)
+            yield _Test(
+                self._metric, self._tolerance, None, direction, len(inside), theirs, mine, tested=result.test,
+                differs=result.claim.different and not self._table.differs_both_ways(result),
+                conclusion=said.conclusion, order=result.order, sentence=said.page,
+            )  # fmt: skip
+
+    def cells(self) -> Iterator[_Test]:
+        if not self._theirs:
+            yield _Test(self._metric, self._tolerance, None, "", 0, None, None, why=NO_VALUES)
+        for cell, theirs in self._theirs.items():
+            mine, result = self._mine.get(cell), self._found.points.get(self._key(cell))
+            if mine is None:
+                yield _Test(self._metric, self._tolerance, cell, cell[1], 0, theirs.mean, None, why=NOT_MEASURED)
+            elif result is None or result.n < MIN_BLOCKS:
+                yield self._without_interval(cell, mine, theirs)
+            else:
+                yield self._repeated(cell, mine, theirs, result)
+
+    def _repeated(self, cell: Cell, mine: Measured, theirs: Measured, result: PointResult) -> _Test:
+        direction = cell[1]
+        order = self._found.series[direction, _CANDIDATE].order
+        is_alone = self._cells_of[direction] == 1
+        return _Test(
+            self._metric, self._tolerance, cell, direction, 1, theirs.mean, mine.mean, tested=result.test,
+            differs=result.claim.different, conclusion=result.claim.conclusion(order), order=order,
+            sentence=self._table.sentences(self._panels[direction], self._series).page if is_alone else "",
+        )  # fmt: skip
+
+    def _without_interval(self, cell: Cell, mine: Measured, theirs: Measured) -> _Test:
+        """Judged by the values alone, or unclear."""
+        counts = len(mine.values), len(theirs.values)
+        why = no_ratio(mine, theirs)
+        if not why and self._single_values:
+            why = _too_coarse((mine, theirs), mine.mean / theirs.mean, self._metric, self._tolerance)
+        elif not why:
+            why = _too_few(min(counts))
+        return _Test(
+            self._metric, self._tolerance, cell, cell[1], 1, theirs.mean, mine.mean, why=why or _no_interval(*counts),
+            single_values=not why,
+        )  # fmt: skip
 
 
 def _too_coarse(pair: Pair, ratio: float, metric: Metric, tolerance: float) -> str:
@@ -227,16 +316,21 @@ def _no_interval(mine: int, theirs: int) -> str:
     return f"number of values: baseline {theirs}, candidate {mine}; no interval"
 
 
-def _mean_test(metric: Metric, tolerance: float, tests: Sequence[_Test]) -> _Test:
-    """Over the cells that have enough repeats on both sides."""
-    if not tests:
-        return _Test(metric, None, tolerance, (), None, None, why="no cell has enough repeats on both sides")
-    pairs = [pair for test in tests for pair in test.pairs]
-    mine, theirs = (geometric_mean([pair[side].mean for pair in pairs]) for side in (0, 1))
-    return _Test(metric, None, tolerance, pairs, theirs, mine, contrast(pairs))
-
-
 def outcome_of(rows: Sequence[Row]) -> Outcome:
     """Of the whole run. Without rows nothing can be said."""
     outcomes = {row.outcome for row in rows}
     return next((each for each in Outcome if each in outcomes), Outcome.UNCLEAR)
+
+
+def limits_of(rows: Sequence[Row]) -> tuple[str, ...]:
+    """What the verdict cannot say, in sentences: drift, the number of repeats, the correction."""
+    tested = [row for row in rows if row.repeats]
+    if not tested:
+        return ()
+    fewest, count = min(row.repeats for row in tested), len(tested)
+    return (
+        *order_notes({row.order for row in tested}),
+        f"Intervals cover the variation of the repeats ({fewest} or more on each side), not that between runs.",
+        f"Claims are corrected for {count} {'row' if count == 1 else 'rows'} (Holm, 5 % for any false claim); 95 % "
+        "intervals are not.",
+    )

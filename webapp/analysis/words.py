@@ -1,8 +1,8 @@
 """Conclusions of a comparison as sentences, with their uncertainty. The first number is the result."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from webapp.analysis.answer import BaselineRatio, Conclusion
 from webapp.analysis.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
@@ -90,6 +90,18 @@ def certainty(ratio: Ratio | None, n: int, form: str) -> str:
     return f"95 % CI {known}, n = {n}{few}"
 
 
+def order_notes(orders: Collection[str]) -> Iterator[str]:
+    """What the orders of several comparisons (`claims.same_order`) leave open."""
+    if UNKNOWN_ORDER in orders:
+        yield "Imported files do not state when they were measured. Drift of the host can look like a difference."
+    if set(orders) - {UNKNOWN_ORDER, ""}:
+        yield (
+            "Two or more series always ran in the same order, on average over their points, as in a listed plan or in "
+            "runs one after another. Drift of the host can then look like a difference. A randomised plan with all "
+            "series and more repeats, or three runs of each in turns, can tell drift from a difference."
+        )
+
+
 @dataclass(frozen=True)
 class Sentences:
     """Of the page and of a headline, with their claims."""
@@ -151,9 +163,8 @@ class Statement:
     def conclusion(self) -> Conclusion:
         """Of `sentence`."""
         is_rounded_away = self.claim.equal and self._value in NONE  # else: 0.0 % faster
-        if self.opposites or (self.claim.different and not is_rounded_away):
-            return Conclusion.MAY_BE_DRIFT if self.order else Conclusion.DIFFERENT
-        return Conclusion.EQUAL if self.claim.equal else Conclusion.NONE
+        different = bool(self.opposites) or (self.claim.different and not is_rounded_away)
+        return replace(self.claim, different=different).conclusion(self.order)
 
     def sentences(self, *, fits_headline: bool) -> Sentences:
         """Without a claim, all headlines have one form: two runs of one plan differ in it only if their claims do."""
@@ -316,18 +327,13 @@ class RangeStatement:
     @property
     def conclusion(self) -> Conclusion:
         """Of `sentence`."""
-        if self.claim.different:
-            return Conclusion.MAY_BE_DRIFT if self.order else Conclusion.DIFFERENT
-        return self._neutral_conclusion
-
-    @property
-    def _neutral_conclusion(self) -> Conclusion:
-        return Conclusion.EQUAL if self.claim.equal else Conclusion.NONE
+        return self.claim.conclusion(self.order)
 
     def sentences(self, *, fits_headline: bool) -> Sentences:
         if fits_headline:
             return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
-        return Sentences(self.sentence, self.conclusion, self.neutral, self._neutral_conclusion)
+        neutral = replace(self.claim, different=False).conclusion(self.order)
+        return Sentences(self.sentence, self.conclusion, self.neutral, neutral)
 
     @property
     def _claimed(self) -> str:

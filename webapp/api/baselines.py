@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.answer import Conclusion
 from webapp.analysis.verdicts import Outcome, Row
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
@@ -85,10 +86,15 @@ class BaselineIn(Input):
 
 
 class RowOut(Schema):
-    """One metric at one point and direction; both are null for the mean over `cells` cells. `baseline` and `value` are
-    geometric means of the repeats, in IOPS, bytes/s and ns. `ratio` is the run by the baseline, with its 95 %
-    interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear. `single_values`: judged
-    without an interval, which `why` says."""
+    """One metric at one point and direction; `point` is null for the mean over `cells` cells of the direction.
+    `baseline` and `value` are geometric means of the repeats, in the metric's unit. `ratio` is the run by the baseline,
+    with its 95 % interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear.
+    `single_values`: judged without an interval, which `why` says.
+
+    `conclusion` is what a comparison claims of the row (as in `GET /compare`), and `sentence` says it of all cells of
+    the direction, on the first of its rows. `order`: the run always ran `before` or `after` the baseline, `unknown`, or
+    empty; unless it is empty, a difference may be drift of the host. `repeats` are those of the smaller side; 0 without
+    an interval."""
 
     metric: str
     point: dict[str, Any] | None
@@ -104,6 +110,10 @@ class RowOut(Schema):
     outcome: Outcome
     why: str
     single_values: bool
+    conclusion: Conclusion
+    sentence: str
+    order: str
+    repeats: int
 
 
 class TargetVerdictOut(Schema):
@@ -177,13 +187,14 @@ def verdict(request: HttpRequest, number: int) -> dict[str, object]:
 
 
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
-    key, direction = row.cell or (None, None)
+    point = dict(points[row.cell[0]]) if row.cell else None
     return RowOut(
-        metric=row.metric.key, point=dict(points[key]) if key else None, direction=direction, cells=row.cells,
+        metric=row.metric.key, point=point, direction=row.direction or None, cells=row.cells,
         tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
         ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why,
-        single_values=row.single_values,
+        single_values=row.single_values, conclusion=row.conclusion, sentence=row.sentence, order=row.order,
+        repeats=row.repeats,
     )  # fmt: skip
 
 
@@ -213,7 +224,7 @@ class SideRowOut(RowOut):
 
 class SidesOut(Schema):
     """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has. `ignored` lists
-    the factors that may differ.
+    the factors that may differ. `limits` says what the verdict leaves open: drift, repeats, corrections.
 
     `baseline_results` and `candidate_results` count results, without `shared_results`, which are on both sides and were
     left out of the one with more results.
@@ -226,6 +237,7 @@ class SidesOut(Schema):
     baseline_results: int
     candidate_results: int
     shared_results: int
+    limits: list[str]
     rows: list[SideRowOut]
 
 
@@ -233,9 +245,9 @@ class SidesOut(Schema):
 def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, Any]:
     """Whether the candidate is worse than the baseline, row by row.
 
-    `fails`: worse by more than the tolerance. `passes`: not worse. `unclear`: the repeats cannot tell. With
-    `single_values`, rows without repeats pass or fail by the ratio of the two values, which is no evidence of a
-    difference.
+    `fails`: worse by more than the tolerance. `passes`: not worse. `unclear`: the repeats cannot tell. A row fails only
+    if `GET /compare` claims a difference for the same question. With `single_values`, rows without repeats pass or fail
+    by the ratio of the two values, which is no evidence of a difference.
     """
     tolerances = dict.fromkeys(asked.metric, asked.tolerance)
     found = judge_sides(
@@ -251,6 +263,7 @@ def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, A
         "baseline_results": found.baseline_results,
         "candidate_results": found.candidate_results,
         "shared_results": found.shared_results,
+        "limits": list(found.limits),
         "rows": [_row(row, found) for row in found.rows],
     }
 

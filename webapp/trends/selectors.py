@@ -10,7 +10,7 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
-from webapp.analysis.verdicts import Outcome, Row
+from webapp.analysis.verdicts import Outcome, Row, limits_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.hosts.models import Target
 from webapp.results.metrics import METRICS, Metric
@@ -43,6 +43,11 @@ class Verdict:
     def counts(self) -> Mapping[Outcome, int]:
         found = Counter(row.outcome for row in self.rows)
         return {each: found[each] for each in Outcome}
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What it cannot say."""
+        return limits_of(self.rows)
 
 
 def baselines() -> QuerySet[Baseline]:
@@ -97,14 +102,14 @@ def _judged(run_id: UUID, baseline: Baseline, seal: "Seal") -> TwoSides:
     if baseline.imported is not None:
         mine = [row for row in mine if row.target_name == str(baseline.target)]
     return judge_read(
-        _side_of(baseline, seal), Side((), mine), baseline.tolerances,
+        _side_of(baseline, seal), Side((), mine, "the run"), baseline.tolerances,
         ignored=baseline.ignored, single_values=baseline.single_values,
     )  # fmt: skip
 
 
 def _side_of(baseline: Baseline, seal: "Seal") -> Side:
     if baseline.imported is None:
-        return Side((), _rows(baseline.run_id, baseline.target_id))
+        return Side((), _rows(baseline.run_id, baseline.target_id), "the baseline run")
     return _import_side(baseline.imported.number, tuple(baseline.levels.items()), seal)
 
 

@@ -10,14 +10,18 @@ A cell must not mix results of different points, or of different targets in one 
 would say nothing. Then the filters are refused.
 """
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from webapp.analysis.answer import Level
 from webapp.analysis.cells import CellKey, Grouped, measured
-from webapp.analysis.verdicts import Cells, Outcome, Row, judge, outcome_of
+from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
+from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.points import in_order, varying
@@ -32,15 +36,17 @@ from webapp.trends.run_values import ENDED
 # One side of a verdict: the results that a filter of `GET /results` finds.
 
 TARGET, LABEL_PREFIX = "target", "label."
+_NUMBERED = re.compile(r"\A(run|import)=(\d+)\Z", re.ASCII)  # a side that is one run or import: `run 17`
 MAX_RESULTS = 20_000  # of each side
 
 
 @dataclass(frozen=True)
 class Side:
-    """`named` are the factors in the filter."""
+    """`named` are the factors in the filter; `name` stands for the side in sentences."""
 
     named: Collection[str]
     rows: Sequence[ResultRow]
+    name: str
 
 
 def read_side(name: str, text: str) -> Side:
@@ -52,7 +58,7 @@ def read_side(name: str, text: str) -> Side:
     rows = read_rows(ResultQuery.of(asked).results.order_by("id")[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         raise Refusal("too_many_results", f"More than {MAX_RESULTS:,} results match a side. Choose runs or targets.")
-    return Side(tuple(asked.factors), rows)
+    return Side(tuple(asked.factors), rows, _NUMBERED.sub(r"\1 \2", text))
 
 
 def _check_runs(numbers: Collection[int]) -> None:
@@ -71,7 +77,7 @@ def at_levels(side: Side, levels: Mapping[str, str]) -> tuple[dict[str, str], Si
     kept = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
     named = (*side.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
     rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in kept.items())]
-    return kept, Side(named, rows)
+    return kept, Side(named, rows, side.name)
 
 
 def import_side(number: int, levels: Mapping[str, str]) -> Side:
@@ -161,6 +167,11 @@ class TwoSides:
     candidate_results: int
     shared_results: int = 0
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What the verdict cannot say."""
+        return limits_of(self.rows)
+
 
 def judge_sides(
     *,
@@ -203,7 +214,9 @@ def judge_read(
         raise Refusal("same_results", words)
     theirs, mine = _without(baseline, candidate, shared)
     measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
-    rows = judge(*measured_by, wanted, single_values=single_values)
+    rows = judge(
+        *measured_by, wanted, single_values=single_values, names=(candidate.name, baseline.name), levels=cells.levels
+    )
     new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
     return TwoSides(
         outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine), len(shared)
@@ -261,6 +274,17 @@ class _Cells:
             return replace(place, point={**point, TEST: row.test})
         return place
 
+    @property
+    def levels(self) -> dict[str, Level]:
+        """The level on x of each cell, as of `dimensions.MATCHED`: everything in which the cells differ. Cells that
+        differ only in factors that do not apply keep their own key."""
+        points = [place.point for place in self.places.values()]
+        names = tuple(name for name in varying(points) if name in FACTORS)
+        by_test = len({point.get(TEST) for point in points}) > 1
+        levels = {key: _level(place, names, by_test=by_test) for key, place in self.places.items()}
+        counts = Counter(level.key for level in levels.values())
+        return {key: level if counts[level.key] == 1 else Level(key, level.text, None) for key, level in levels.items()}
+
     def key(self, row: ResultRow) -> tuple[str, str]:
         return _text(self.place(row)), row.direction
 
@@ -274,6 +298,11 @@ class _Cells:
                 grouped.setdefault(("", *self.key(row)), []).append(row)
         found = measured(Grouped(grouped, (), (), ()), metric)
         return {(key, way): cell for (_, key, way), cell in found.items()}
+
+
+def _level(place: Place, names: tuple[str, ...], *, by_test: bool) -> Level:
+    others = ((place.target,) if place.target else ()) + ((str(place.point.get(TEST, "")),) if by_test else ())
+    return matched_level(names, tuple(place.point.get(name, ABSENT_LEVEL) for name in names), others)
 
 
 def _text(place: Place) -> str:

@@ -97,6 +97,7 @@ class Verdict:
     ignored: list[str]
     baseline_results: int
     candidate_results: int
+    limits: list[str]
     rows: list[dict[str, Any]]
 
 
@@ -116,6 +117,9 @@ class Row:
     outcome: str
     why: str
     single_values: bool
+    sentence: str
+    order: str
+    repeats: int
 
 
 @dataclass(frozen=True)

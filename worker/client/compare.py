@@ -1,4 +1,4 @@
-"""`compare`: whether B is worse than A, by the server's statistics."""
+"""`compare`: whether B is worse than A, by the server's statistics, and the limits of that claim."""
 
 import argparse
 import re
@@ -31,13 +31,14 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser = commands.add_parser(
         "compare", help="say whether B is worse than A",
         epilog="A and B are numbers of runs, or filters such as 'run=17&target=storage1/nvme0n1'. Exit code with "
-        "--fail-if-worse: 0 not worse, 1 worse, 5 cannot tell.",
+        "--fail-if-worse: 0 not worse, 1 worse (or drift, if one always ran before the other), 5 cannot tell.",
     )  # fmt: skip
     parser.add_argument("a", metavar="A", help="the baseline")
     parser.add_argument("b", metavar="B", help="what is judged")
     parser.add_argument(
         "--fail-if-worse", type=percent, metavar="PERCENT", dest="tolerance",
-        help="exit with 1 if B is worse by more than this, and with 5 if the repeats cannot tell",
+        help="exit with 1 if B is worse by more than this, also if that may be drift, and with 5 if the repeats cannot "
+        "tell",
     )  # fmt: skip
     parser.add_argument("--metric", action="append", default=[], help="iops (default), bytes_per_s, latency_p99, …")
     parser.add_argument(
@@ -96,8 +97,18 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
         output.remark(f"Ignored factors: {', '.join(verdict.ignored)}.")
     words = WORDS_OF_VALUES if by_values else WORDS
     counts = ", ".join(f"{verdict.counts[name]} {words[name]}" for name in EXIT_CODES)
-    said = (_sentence_of_values if by_values else _sentence)(verdict.outcome, options, tolerance)
-    print(f"\n{said} {_advice(rows, options)}Rows: {counts}.")
+    if by_values:
+        said = _sentence_of_values(verdict.outcome, options, tolerance)
+    else:
+        failed = [row for row in rows if row.outcome == "fails"]
+        said = _sentence(verdict.outcome, options, tolerance, may_be_drift=all(row.order for row in failed))
+    print()
+    for row in rows:
+        if row.sentence:
+            print(row.sentence)
+    print(f"{said} {_advice(rows, options)}Rows: {counts}.")
+    for limit in verdict.limits:
+        print(f"Limit: {limit}")
 
 
 def _sentence_of_values(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
@@ -108,10 +119,11 @@ def _sentence_of_values(outcome: str, options: argparse.Namespace, tolerance: fl
     )
 
 
-def _sentence(outcome: str, options: argparse.Namespace, tolerance: float) -> str:
+def _sentence(outcome: str, options: argparse.Namespace, tolerance: float, *, may_be_drift: bool) -> str:
+    drift = ", or the host drifted: one of them always ran before the other" if may_be_drift else ""
     return {
         "passes": f"B ({options.b}) is not worse than A ({options.a}) by more than {tolerance:g} %.",
-        "fails": f"B ({options.b}) is worse than A ({options.a}) by more than {tolerance:g} %.",
+        "fails": f"B ({options.b}) is worse than A ({options.a}) by more than {tolerance:g} %{drift}.",
         "unclear": f"The repeats cannot tell whether B ({options.b}) is worse than A ({options.a}) by more than "
         f"{tolerance:g} %.",
     }[outcome]
@@ -131,12 +143,18 @@ def _advice(rows: Sequence[Row], options: argparse.Namespace) -> str:
 def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     point = row.point
     levels = ["" if point is None else level(point, name) for name in varying]
-    direction = row.direction or (f"mean of {row.cells}" if row.cells else "mean")
-    words = WORDS_OF_VALUES if row.single_values else WORDS
+    mean = f"mean of {row.cells}" if row.cells else "mean"
+    direction = " ".join(filter(None, (row.direction, mean if point is None else "")))
     return (
-        words[row.outcome], row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
+        _word(row), row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
         output.value(row.metric, row.value), _change(row.ratio, row.limit), _interval(row), row.why,
     )  # fmt: skip
+
+
+def _word(row: Row) -> str:
+    if row.single_values:
+        return WORDS_OF_VALUES[row.outcome]
+    return "worse or drift" if row.outcome == "fails" and row.order else WORDS[row.outcome]
 
 
 def _change(ratio: float | None, limit: float = 0.0) -> str:

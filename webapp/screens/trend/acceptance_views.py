@@ -77,7 +77,7 @@ def _rows(found: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
 def _place(row: Row, found: TwoSides, names: list[str]) -> tuple[str | None, ...]:
     """Target, levels and direction."""
     if row.cell is None:
-        return (None, *(None for _ in names), f"mean over {row.cells} cells")
+        return (None, *(None for _ in names), f"mean over {row.cells} cells, {row.direction}".removesuffix(", "))
     key, direction = row.cell
     place = found.places[key]
     levels = (_level(name, place.point[name]) if name in place.point else None for name in names)

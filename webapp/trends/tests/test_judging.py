@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import pytest
 
 from webapp.analysis.cells import BUCKET_WIDTH, Measured
+from webapp.analysis.conclusions import ZERO
 from webapp.analysis.verdicts import (
     COARSE,
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,
-    NO_CONTRAST,
     NO_VALUES,
     NOT_MEASURED,
     ONE_VALUE_EACH,
@@ -123,7 +123,7 @@ def test_with_single_values_the_interval_still_decides_where_both_sides_have_rep
         (Outcome.FAILS, ONE_VALUE_EACH, True),
         (Outcome.UNCLEAR, CONTAINS_LIMIT, False),
         (Outcome.PASSES, "number of values: baseline 1, candidate 3; no interval", True),
-        (Outcome.UNCLEAR, NO_CONTRAST, False),
+        (Outcome.UNCLEAR, ZERO, False),
     ]
 
 
@@ -141,7 +141,7 @@ def test_a_cell_without_a_value_is_unclear() -> None:
         {"iops": cells(1, spread(1000), spread(1000))},
         IOPS,
     )[1:]
-    assert [missing.why, zero.why] == [NOT_MEASURED, NO_CONTRAST]
+    assert [missing.why, zero.why] == [NOT_MEASURED, ZERO]
     assert outcome_of([missing, zero]) is Outcome.UNCLEAR
 
 

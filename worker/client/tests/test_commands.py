@@ -3,14 +3,20 @@
 import csv
 import io
 import json
+from datetime import timedelta
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pyarrow.parquet
 import pytest
+from django.db.models import F
 
+from webapp.analysis.answer import Conclusion
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import read_query
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.plans.models import Plan
-from webapp.results.models import Import, ImportedFile
+from webapp.results.models import Import, ImportedFile, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.results import Lab
@@ -150,6 +156,24 @@ def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:
     assert json.loads(shell(*unclear, "--json")[1])["outcome"] == "unclear"
     assert shell("compare", "1", "9", "--fail-if-worse", "5%")[0] == 4
     assert shell("compare", "1", "nightly")[0] == 2
+
+
+def test_a_run_after_another_may_be_worse_by_drift(shell: Shell, lab: Lab) -> None:
+    """The command says what Explore says of the same two runs, and what it cannot know."""
+    speeds = {2: (1000.0, 1001.0, 999.0), 3: (900.0, 901.0, 899.0)}
+    for number, values in speeds.items():
+        Lab(lab.target, number=number).measure(*values, iodepth=7)
+        Result.objects.filter(run__number=number).update(measured_at=F("measured_at") + timedelta(hours=number))
+    code, said, _ = shell("compare", "2", "3", "--fail-if-worse", "5%")
+    assert code == 1
+    assert said.splitlines()[1].startswith("worse or drift")
+    made = compare(read_query(parse_qsl("x=matched&series=run&panel=direction&run=2,3&baseline=2")))
+    series = made.panels[0].series[1]
+    assert series.conclusion is Conclusion.MAY_BE_DRIFT
+    assert series.sentence in said
+    assert [line for line in said.splitlines() if line.startswith("Limit: ")]
+    row = json.loads(shell("compare", "2", "3", "--json")[1])["rows"][0]
+    assert (row["conclusion"], row["order"], row["repeats"]) == (series.conclusion, series.order, 3)
 
 
 def test_single_values_pass_or_fail_only_if_asked(shell: Shell, lab: Lab) -> None:
