@@ -25,7 +25,6 @@ from webapp.tests.factories.results import START
 from webapp.trends.two_sides import Side, judge_read
 
 SIZES = (4096, 8192, 65536, 1048576)
-TOLERANCE = 5.0
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,7 @@ class Case:
     runs: int = 1  # of each side, in turns
     patterns: Sequence[str] = ("randread",)
     quiet: int = 0  # so many points have a tenth of the noise
+    tolerance: float = 5.0  # percent
 
 
 CASES = {
@@ -50,6 +50,7 @@ CASES = {
     "A/A, uneven noise": Case(noise=0.05, drift=0.05, quiet=2),
     "A/A of two repeats": Case(drift=0.05, repeats=2),
     "A/A of five repeats": Case(repeats=5, drift=0.06),
+    "A/A, hardly any tolerance": Case(repeats=5, drift=0.004, tolerance=0.1),
     "A/A of latencies, two directions": Case(metric="latency_mean", drift=0.08, patterns=("randread", "randwrite")),
     "slower": Case(effects=(-0.2,)),
     "hardly slower": Case(effects=(-0.07,), noise=0.02),
@@ -93,13 +94,13 @@ def sides_of(case: Case, chance: Random) -> tuple[list[ResultRow], list[ResultRo
 
 def judged(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> Sequence[Row]:
     theirs, mine = (Side((), rows, f"run {number}") for number, rows in enumerate(sides, 1))
-    return judge_read(theirs, mine, {case.metric: TOLERANCE}, ignored=(), single_values=False).rows
+    return judge_read(theirs, mine, {case.metric: case.tolerance}, ignored=(), single_values=False).rows
 
 
 def explored(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> dict[str, Series]:
     """The candidate's series of each chart by direction."""
     query = CompareQuery(
-        x=MATCHED, series=("run",), panel="direction", metric=case.metric, baseline="1", margin=TOLERANCE / 100
+        x=MATCHED, series=("run",), panel="direction", metric=case.metric, baseline="1", margin=case.tolerance / 100
     )
     rows = [*sides[0], *sides[1]]
     found, metric = ResultQuery.of(ResultFilter()), METRICS[case.metric]
