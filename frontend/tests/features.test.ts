@@ -25,7 +25,7 @@ test("a finished cell shows the chosen metric of each direction", () => {
     values: [value, { ...value, iops: 10 }],
   };
   expect(cellText(cell, "iops")).toBe("45.7k / 10.0");
-  expect(cellText(cell, "p99")).toBe("– / –");
+  expect(cellText(cell, "p99")).toBe("no value");
   const copied = { ...cell, values: [value, { ...value, own: 2.5, own_text: "2.50 s" }] };
   expect(cellText(copied, "own")).toBe("2.50 s");
   expect(spreadText([copied, copied], "own")).toBe("± 0 %");

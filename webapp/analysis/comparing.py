@@ -31,7 +31,7 @@ from webapp.analysis.words import RATIO, certainty, order_notes
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
-from webapp.results.metrics import Metric
+from webapp.results.metrics import Metric, Missing
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -351,17 +351,26 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
 
 
 def _missing_cells(selected: Selected) -> Iterator[str]:
-    """Points that one series of a chart has and another has not."""
+    """Points that one series of a chart has and another has not, by reason."""
     grouped = selected.grouped
     points = {(panel, x) for panel, _, x in grouped.cells}
     series = {(panel, key) for panel, key, _ in grouped.cells}
-    wanted = sum((panel, key) in series for panel, _ in points for key in {key for _, key in series})
-    if missing := wanted - len(grouped.cells):
-        if selected.missing or selected.invalid:
-            why = "no value: they failed, were not measured, or their results are left out"
-        else:
-            why = "no result: they failed or were not measured"
-        yield f"{missing} of {wanted} points have {why}."
+    wanted = {(panel, key, x) for panel, x in points for of, key in series if of == panel}
+    missing = wanted - grouped.cells.keys()
+    if not missing:
+        return
+    sums = selected.metric.adds_up and "direction" not in selected.query.dimensions
+    with_results = group(totals(selected.read) if sums else selected.read, selected.query).cells.keys()
+    valueless = len(missing & with_results)
+    if count := len(missing) - valueless:
+        was, it = ("was", "it has") if count == 1 else ("were", "they have")
+        yield f"{count} of {len(wanted)} points {was} {Missing.NOT_MEASURED}: {it} no valid result."
+    if valueless:
+        has, its = ("has", "its") if valueless == 1 else ("have", "their")
+        yield (
+            f"{valueless} of {len(wanted)} points {has} {Missing.NO_VALUE}: {its} results do not state "
+            f"{selected.metric.label}."
+        )
 
 
 def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from webapp.analysis.answer import Level, Struct
 from webapp.analysis.cells import Grouped, points_of, same_levels
 from webapp.analysis.comparing import Selected, baseline_of
-from webapp.analysis.dimensions import known_dimension, label_of
+from webapp.analysis.dimensions import joined, known_dimension, label_of
 from webapp.analysis.question import CompareQuery, CompareRefused
 from webapp.results.reading.rows import ResultRow, read_histograms
 from worker.contract.packing import LAST_BUCKET_NS, Histogram, merge, supported_percentile, unpack
@@ -47,7 +47,7 @@ def _all(grouped: Grouped) -> Iterator[tuple[Level, Level]]:
 
 
 def _key(panel: Level, x: Level) -> str:
-    return f"{panel.key}|{x.key}"
+    return joined((panel.key, x.key), "|")
 
 
 def _text(panel: Level, x: Level, query: CompareQuery) -> str:

@@ -25,7 +25,7 @@ if one side always ran before the other, `order` of a row says so, and a differe
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import geometric_mean
@@ -36,9 +36,10 @@ from webapp.analysis.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Contrast, Co
 from webapp.analysis.conclusions import GroupedCells, PointResult, conclusions, no_ratio
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.table import Table
+from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import order_notes
 from webapp.core.statistics import Ratio, tail
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import Metric, Missing
 from worker.contract.packing import LAST_BUCKET_NS
 
 Cell = tuple[str, str]  # point key and direction
@@ -54,7 +55,6 @@ class Outcome(StrEnum):
 
 
 LABELS = {Outcome.FAILS: "Fails", Outcome.UNCLEAR: "Unclear", Outcome.PASSES: "Passes"}
-NOT_MEASURED = "not measured, or without a valid value of this metric"
 NO_VALUES = "the baseline has no values of this metric"
 CONTAINS_LIMIT = "the interval contains the limit"
 TOO_FEW = f"a verdict needs {MIN_BLOCKS} on both sides"
@@ -90,10 +90,7 @@ class Row:
     repeats: int = 0  # on the smaller side; 0 without a ratio that has an interval
     order: str = ""  # claims.same_order: the candidate always ran before or after the baseline
     sentence: str = ""  # of Explore, about all cells of this direction; on the first of its rows
-
-    @property
-    def not_measured(self) -> bool:
-        return self.why == NOT_MEASURED
+    missing: Missing | None = None  # why the candidate has no number
 
     @property
     def too_few(self) -> bool:
@@ -119,6 +116,7 @@ class _Test:
     conclusion: Conclusion = Conclusion.NONE
     order: str = ""
     sentence: str = ""
+    missing: Missing | None = None
 
     @property
     def limit(self) -> float:
@@ -146,6 +144,7 @@ class _Test:
             self.metric, self.cell, self.direction, self.cells, self.tolerance, self.limit, self.baseline, self.value,
             ratio, outcome, why, self.single_values, self.conclusion,
             self.tested.shown.n if self.tested else 0, self.order, self.sentence,
+            self.missing,
         )  # fmt: skip
 
     def _by_values(self, ratio: float) -> Outcome:
@@ -182,9 +181,11 @@ def judge(
     single_values: bool = False,
     names: tuple[str, str] = ("candidate", "baseline"),
     levels: Mapping[str, Level] | None = None,
+    measured: Collection[str] = (),
 ) -> tuple[Row, ...]:
     """Rows by metric: the means of each direction, then the cells of the baseline run. `run` and `baseline` have cells
-    by metric key. `names` of both sides and `levels` of point keys are for sentences.
+    by metric key. `names` of both sides and `levels` of point keys are for sentences. `measured` has the keys of the
+    points of which the run has results, with or without a value.
 
     With `single_values`, there is no mean if no cell has enough repeats for it.
     """
@@ -192,10 +193,10 @@ def judge(
     cells: list[_Test] = []
     for key, tolerance in tolerances.items():
         question = _Question(
-            METRICS[key], tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values
+            metric_named(key), tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values
         )
         means += question.means()
-        cells += question.cells()
+        cells += question.cells(measured)
     order = {key: place for place, key in enumerate(tolerances)}
     rows = sorted([*_rows(means), *_rows(cells)], key=lambda row: (order[row.metric.key], row.cell is not None))
     return tuple(rows)
@@ -260,13 +261,16 @@ class _Question:
                 conclusion=said.conclusion, order=result.order, sentence=said.page,
             )  # fmt: skip
 
-    def cells(self) -> Iterator[_Test]:
+    def cells(self, measured: Collection[str]) -> Iterator[_Test]:
         if not self._theirs:
             yield _Test(self._metric, self._tolerance, None, "", 0, None, None, why=NO_VALUES)
         for cell, theirs in self._theirs.items():
             mine, result = self._mine.get(cell), self._found.points.get(self._key(cell))
             if mine is None:
-                yield _Test(self._metric, self._tolerance, cell, cell[1], 0, theirs.mean, None, why=NOT_MEASURED)
+                missing = Missing.NO_VALUE if cell[0] in measured else Missing.NOT_MEASURED
+                yield _Test(
+                    self._metric, self._tolerance, cell, cell[1], 0, theirs.mean, None, why=missing, missing=missing
+                )
             elif result is None or result.n < MIN_BLOCKS:
                 yield self._without_interval(cell, mine, theirs)
             else:

@@ -18,6 +18,7 @@ from webapp.api.runs import run_with
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_targets
 from webapp.plans.selectors import version_of
+from webapp.results.metrics import Missing
 from webapp.results.reading.content import Point
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import Verdict, baselines, known_baseline, verdicts_on, worst_of
@@ -97,6 +98,7 @@ class RowOut(Schema):
     an interval."""
 
     metric: str
+    unit: str
     point: dict[str, Any] | None
     direction: str | None
     cells: int
@@ -109,6 +111,7 @@ class RowOut(Schema):
     ratio_high: float | None
     outcome: Outcome
     why: str
+    missing: Missing | None
     single_values: bool
     conclusion: Conclusion
     sentence: str
@@ -189,10 +192,10 @@ def verdict(request: HttpRequest, number: int) -> dict[str, object]:
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
     point = dict(points[row.cell[0]]) if row.cell else None
     return RowOut(
-        metric=row.metric.key, point=point, direction=row.direction or None, cells=row.cells,
+        metric=row.metric.key, unit=row.metric.unit, point=point, direction=row.direction or None, cells=row.cells,
         tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
-        ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why,
+        ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why, missing=row.missing,
         single_values=row.single_values, conclusion=row.conclusion, sentence=row.sentence, order=row.order,
         repeats=row.repeats,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from ninja.pagination import paginate
 
 from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import compare
+from webapp.analysis.dimensions import ATTRIBUTES, LAYOUT_PARTS
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import read_query
 from webapp.analysis.services import (
@@ -22,6 +23,7 @@ from webapp.analysis.services import (
     restore_comparison,
     save_comparison,
 )
+from webapp.analysis.trial_metrics import COMPARED
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import PARQUET, Input, Paged, json_of, schema_of
 from webapp.api.results import FILTERS, asked_pairs
@@ -164,15 +166,14 @@ _PARAMETERS: list[dict[str, object]] = [
     for name, text in (
         (
             "x",
-            "factor, host, target, model, serial, run, plan, part, label, direction, repeat, configuration, or "
-            "fact.<name>; or matched: everything that varies beside series and panel, so that only equals are compared",
+            f"a factor, {', '.join(ATTRIBUTES)}, {', '.join(LAYOUT_PARTS)}, or fact.<name>; or matched: everything "
+            "that varies beside series and panel, so that only equals are compared",
         ),
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),
         (
             "metric",
-            "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …; "
-            "also cpu_per_io, power, iops_per_watt, iops_per_price, ceiling_share and temperature, where known",
+            f"{', '.join(COMPARED)}, or the key of values that a person entered or a tool stated",
         ),
         ("ratios", "format of ratios: ratio or percent; default: chosen by their size"),
         ("margin", "differences below it count as none, in percent; default: 5"),

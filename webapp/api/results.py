@@ -13,7 +13,8 @@ from webapp.api.common.schemas import PARQUET, Input, Paged
 from webapp.api.runs import RunOut, TrialOut, run_with
 from webapp.core.table_files.response import file_response
 from webapp.results.export import results_table
-from webapp.results.reading.filter import read_filter
+from webapp.results.models import BOTH
+from webapp.results.reading.filter import DIRECTIONS, read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import (
@@ -22,6 +23,7 @@ from webapp.results.selectors import (
 from webapp.results.validity import MAX_REASON_LENGTH, mark_run, mark_trial, trust_run, trust_trial
 from webapp.results.wear import Counted, DriveWear, wear_of
 from webapp.runs.models import Run, Trial
+from worker.contract.steadiness import Verdict
 
 # Mark trials and runs as invalid, and remove the mark.
 
@@ -141,7 +143,8 @@ FILTERS: list[dict[str, object]] = [
         ("plan", "slug of a plan"),
         ("part", "name of a part of a plan"),
         ("label", "label of a host in its group; `no label` for results without one"),
-        ("direction", "read, write, trim or `read + write` (only the sum is known)"),
+        ("direction", f"{', '.join(DIRECTIONS[:-1])} or {DIRECTIONS[-1]}; `{BOTH}`: only the sum is known"),
+        ("steadiness", f"verdict on the speed during the trial: {', '.join(Verdict)}; may be repeated"),
         ("invalid", "1 to include invalid results"),
         ("fact.<name>", "text of a label of imports, e.g. fact.table=Elevator: noop; unknown for imports without it"),
         (

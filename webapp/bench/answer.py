@@ -11,6 +11,7 @@ from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.bench.workloads import Panel
 from webapp.core.table_files import Column, Kind, Table
+from webapp.results.metrics import Missing
 
 # The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns.
 
@@ -62,8 +63,13 @@ class BenchAdvice(msgspec.Struct, frozen=True, kw_only=True):
     query: str  # its address: the query of Bench
 
 
+class BenchMissing(msgspec.Struct, frozen=True, kw_only=True):
+    product: str
+    why: Missing
+
+
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One workload. Products that were not measured have no cell; those in `mixed` have no number."""
+    """One workload. Each product has a cell, or is in `mixed` or in `missing`."""
 
     title: str
     workload: str
@@ -72,6 +78,7 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     direction: str
     cells: tuple[BenchCell, ...]
     mixed: tuple[BenchMixed, ...]
+    missing: tuple[BenchMissing, ...]
 
 
 class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +144,11 @@ def _answer_row(matched: Matched, row: Row, title: str) -> BenchRow:
             for product, mixed in zip(matched.products, row.mixed, strict=True)
             if mixed
         ),
+        missing=tuple(
+            BenchMissing(product=str(product), why=matched.why_missing(product, row.workload))
+            for product, shown, mixed in zip(matched.products, row.cells, row.mixed, strict=True)
+            if not (shown or mixed)
+        ),
     )
 
 
@@ -171,16 +183,17 @@ _COLUMNS = (
 
 
 def bench_table(found: BenchAnswer) -> Table:
-    """Products that were not measured at a workload have no row there."""
+    """A product without a number has a row that says why."""
     names = {one.product: one.name for one in found.products}
     return Table(_COLUMNS, (line for row in found.rows for line in _lines(found.baseline, names, row)))
 
 
 def _lines(baseline: str, names: Mapping[str, str], row: BenchRow) -> Iterator[Sequence[object]]:
     yield from (_row(baseline, names, row, cell) for cell in row.cells)
-    for one in row.mixed:
-        place = (row.title, row.workload, row.metric, row.unit, row.direction, one.product, names[one.product])
-        yield (*place, one.product == baseline, *(None,) * 11, one.choose)
+    without = [(one.product, one.choose) for one in row.mixed] + [(one.product, one.why) for one in row.missing]
+    for product, why in without:
+        place = (row.title, row.workload, row.metric, row.unit, row.direction, product, names[product])
+        yield (*place, product == baseline, *(None,) * 11, why)
 
 
 def _row(baseline: str, names: Mapping[str, str], row: BenchRow, cell: BenchCell) -> Sequence[object]:

@@ -42,6 +42,7 @@ from webapp.bench.workloads import (
 )
 from webapp.hosts.selectors import BESIDE
 from webapp.plans.points import differing, in_order
+from webapp.results.metrics import Missing
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 # Puts the results of products into cells: a panel, a product and a workload.
@@ -163,6 +164,10 @@ class Matched:
     by_direction: Mapping[tuple[Product, str, str], Sequence[ResultRow]]  # of latencies: product, workload, direction
     placed: frozenset[tuple[Product, str]]  # the workloads of each product, also those without a shown value
     made: dict[CellKey, Cell] = field(default_factory=dict, compare=False)
+
+    def why_missing(self, product: Product, workload: Workload) -> Missing:
+        """Why the product has no number of a metric at a workload."""
+        return Missing.NO_VALUE if (product, workload.key) in self.placed else Missing.NOT_MEASURED
 
     @property
     def comparisons(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from webapp.analysis.claims import Where, listed
+from webapp.analysis.dimensions import joined
 from webapp.bench.alike import PLACES
 from webapp.bench.specifications import is_specification
 from webapp.plans.engines import engine_of
@@ -287,7 +288,7 @@ class Panel:
 
     @cached_property
     def key(self) -> str:
-        return f"{self.choice}|{self.metric.key}|{self.chart}|{self.direction}"
+        return joined((self.choice, self.metric.key, self.chart, self.direction), "|")
 
     @property
     def name(self) -> str:

@@ -8,6 +8,7 @@ Stored units are I/Os per second, bytes per second and nanoseconds. Engines add 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from webapp.core import formatting
@@ -31,6 +32,13 @@ _MULTIPLES = {1: "", 10**3: "thousands", 10**6: "millions", 10**9: "billions"}
 _SHOWN_AS: Mapping[Unit, formatting.ShownAs] = {
     Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number",
 }  # fmt: skip
+
+
+class Missing(StrEnum):
+    """Why there is no number: the words of pages, files and the API."""
+
+    NOT_MEASURED = "not measured"  # there is no valid result of this test point
+    NO_VALUE = "no value"  # there is a valid result, but it does not have the metric
 
 
 class Measured(Protocol):

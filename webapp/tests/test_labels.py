@@ -14,7 +14,7 @@ import pytest
 from django.conf import settings
 
 from webapp.plans.factors import FACTORS
-from webapp.results.metrics import METRICS
+from webapp.results.metrics import METRICS, Missing
 from webapp.runs.models import AttemptState, RunState, TrialState
 
 ROOT = Path(settings.BASE_DIR)
@@ -106,6 +106,9 @@ def test_the_scripts_have_the_labels_of_the_table_of_metrics() -> None:
     found = dict(re.findall(r"^  (\w+): (\"[^\"]*\"),$", source, flags=re.M))
     assert found
     assert {key: json.loads(text) for key, text in found.items()} == {key: METRICS[key].short for key in found}
+    missing = re.search(r"MISSING = \{ notMeasured: (\"[^\"]*\"), noValue: (\"[^\"]*\") \}", source)
+    assert missing
+    assert [json.loads(text) for text in missing.groups()] == [Missing.NOT_MEASURED, Missing.NO_VALUE]
 
 
 def test_labels_do_not_contradict_each_other() -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
+from webapp.analysis.trial_metrics import metrics_of
 from webapp.analysis.verdicts import Outcome, Row, limits_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.hosts.models import Target
@@ -199,6 +200,13 @@ def judged_metrics(run: Run, target: Target) -> list[Metric]:
     offered = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED]
     counted = valid.aggregate(**{f"n_{metric.key}": _values_of(metric) for metric in offered})
     return [metric for metric in offered if counted[f"n_{metric.key}"]]
+
+
+def known_metrics(run: Run, target: Target, wanted: Iterable[str]) -> set[str]:
+    """Their keys; those of whole trials, such as power, and entered ones only if one of them is `wanted`: all results
+    of the run are read for them."""
+    known = {metric.key for metric in judged_metrics(run, target)}
+    return known if METRICS.keys() >= set(wanted) else known | metrics_of(_rows(run.pk, target.pk))
 
 
 def _values_of(metric: Metric) -> Count:

@@ -4,18 +4,18 @@ from collections.abc import Collection, Mapping
 
 from django.db import transaction
 
+from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.verdicts import NO_VALUES
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
-from webapp.results.metrics import METRICS
 from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
 from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED
-from webapp.trends.selectors import judged_metrics
+from webapp.trends.selectors import known_metrics
 from webapp.trends.two_sides import UNSTATED, Side, check_factors, checked_tolerances, import_side, judge_read
 
 
@@ -75,10 +75,10 @@ def _judge_of(baseline: Baseline) -> dict[str, object]:
 def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> None:
     if run.state not in ENDED:
         raise Refusal("baseline_refused", f"Run {run.number} has not ended. Wait for its end.")
-    known = {metric.key for metric in judged_metrics(run, target)}
+    known = known_metrics(run, target, tolerances)
     if not known:
         raise Refusal("baseline_refused", f"Run {run.number} has no valid results at {target}. Choose another run.")
-    unknown = [METRICS[key].label for key in tolerances if key not in known]
+    unknown = [metric_named(key).label for key in tolerances if key not in known]
     if unknown:
         words = f"Run {run.number} has no values of {', '.join(unknown)} at {target}."
         raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another run.")

@@ -21,11 +21,11 @@ import msgspec
 from webapp.analysis.answer import Level
 from webapp.analysis.cells import CellKey, Grouped, measured
 from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
+from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, with_observed
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.points import in_order, varying
-from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
@@ -126,18 +126,18 @@ MAX_LOSS = 99.0  # of a metric of which higher is better
 
 
 def checked_tolerances(tolerances: Mapping[str, float]) -> dict[str, float]:
-    """In the order of the table of metrics. Raises Refusal."""
+    """In the order of the table of metrics (`analysis.trial_metrics`), then entered ones. Raises Refusal."""
     if not tolerances:
         raise Refusal("tolerance_missing", "Enter a tolerance for at least one metric.")
     for key, percent in tolerances.items():
-        metric = METRICS.get(key)
+        metric = known_metric(key)
         if metric is None:
-            raise Refusal("metric_unknown", f"There is no metric `{key}`. Use {', '.join(METRICS)}.")
+            raise Refusal("metric_unknown", f"There is no metric `{key}`. Use {', '.join(COMPARED)}.")
         most = MAX_TOLERANCE if metric.lower_is_better else MAX_LOSS
         if not MIN_TOLERANCE <= percent <= most:
             words = f"The tolerance of {metric.label} is {percent:g} %. Enter {MIN_TOLERANCE:g} to {most:g} %."
             raise Refusal("tolerance_refused", words)
-    return {key: float(tolerances[key]) for key in METRICS if key in tolerances}
+    return {key: float(tolerances[key]) for key in dict.fromkeys((*COMPARED, *tolerances)) if key in tolerances}
 
 
 UNSTATED = "unstated"
@@ -215,8 +215,9 @@ def judge_read(
     theirs, mine = _without(baseline, candidate, shared)
     measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
     rows = judge(
-        *measured_by, wanted, single_values=single_values, names=(candidate.name, baseline.name), levels=cells.levels
-    )
+        *measured_by, wanted, single_values=single_values, names=(candidate.name, baseline.name), levels=cells.levels,
+        measured={cells.key(row)[0] for row in mine},
+    )  # fmt: skip
     new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
     return TwoSides(
         outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine), len(shared)
@@ -289,14 +290,16 @@ class _Cells:
         return _text(self.place(row)), row.direction
 
     def by_metric(self, rows: Sequence[ResultRow], metrics: Iterable[str]) -> dict[str, Cells]:
-        return {key: self._of_metric(rows, METRICS[key]) for key in metrics}
+        return {key: self._of_metric(rows, key) for key in metrics}
 
-    def _of_metric(self, rows: Sequence[ResultRow], metric: Metric) -> Cells:
+    def _of_metric(self, rows: Sequence[ResultRow], key: str) -> Cells:
+        """A metric of whole trials, such as power, has one value for all directions."""
+        observed = with_observed(rows, metric_named(key))
         grouped: dict[CellKey, list[ResultRow]] = {}
-        for row in rows:
-            if metric.of(row) is not None:
+        for row in observed.rows:
+            if observed.metric.of(row) is not None:
                 grouped.setdefault(("", *self.key(row)), []).append(row)
-        found = measured(Grouped(grouped, (), (), ()), metric)
+        found = measured(Grouped(grouped, (), (), ()), observed.metric)
         return {(key, way): cell for (_, key, way), cell in found.items()}
 
 

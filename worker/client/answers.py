@@ -104,6 +104,7 @@ class Verdict:
 @dataclass(frozen=True)
 class Row:
     metric: str
+    unit: str
     target: str
     point: dict[str, Any] | None
     direction: str | None

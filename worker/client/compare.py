@@ -40,7 +40,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="exit with 1 if B is worse by more than this, also if that may be drift, and with 5 if the repeats cannot "
         "tell",
     )  # fmt: skip
-    parser.add_argument("--metric", action="append", default=[], help="iops (default), bytes_per_s, latency_p99, …")
+    parser.add_argument(
+        "--metric", action="append", default=[], help="iops (default), bytes_per_s, latency_p99, power, …"
+    )
     parser.add_argument(
         "--single-values", action="store_true",
         help="judge test points with fewer than three repeats by the tolerance alone, without an interval",
@@ -105,7 +107,7 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     print()
     for row in rows:
         if row.sentence:
-            print(row.sentence)
+            print(output.printable(row.sentence))
     print(f"{said} {_advice(rows, options)}Rows: {counts}.")
     for limit in verdict.limits:
         print(f"Limit: {limit}")
@@ -146,8 +148,8 @@ def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     mean = f"mean of {row.cells}" if row.cells else "mean"
     direction = " ".join(filter(None, (row.direction, mean if point is None else "")))
     return (
-        _word(row), row.metric, row.target or "–", direction, *levels, output.value(row.metric, row.baseline),
-        output.value(row.metric, row.value), _change(row.ratio, row.limit), _interval(row), row.why,
+        _word(row), row.metric, row.target or "–", direction, *levels, output.value(row.unit, row.baseline),
+        output.value(row.unit, row.value), _change(row.ratio, row.limit), _interval(row), row.why,
     )  # fmt: skip
 
 

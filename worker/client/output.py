@@ -48,13 +48,13 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def value(metric: str, number: float | None) -> str:
-    """Latencies are in ns, bandwidth in bytes/s."""
+def value(unit: str, number: float | None) -> str:
+    """`unit` is that of the server: times are in ns."""
     if number is None:
         return "–"
-    if metric.startswith("latency"):
+    if unit == "ns":
         return _latency(number)
-    return _decimal(number) + ("B/s" if metric == "bytes_per_s" else "")
+    return _decimal(number) + ("" if unit == "1/s" else unit)
 
 
 def _latency(nanoseconds: float) -> str:

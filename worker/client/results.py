@@ -138,8 +138,8 @@ def _row(item: dict[str, Any], varying: Sequence[str]) -> tuple[str, ...]:
     return (
         str(item["run"]) if item["run"] else f"import {item['imported']}", item["target"], item["direction"],
         *(level(item["point"], name) for name in varying), str(item["repeat"]),
-        output.value("iops", item["iops"]), output.value("bytes_per_s", item["bytes_per_s"]),
-        output.value("latency_mean", item["latency_mean_ns"]), output.value("latency_p99", item["p99_ns"]),
+        output.value("1/s", item["iops"]), output.value("B/s", item["bytes_per_s"]),
+        output.value("ns", item["latency_mean_ns"]), output.value("ns", item["p99_ns"]),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 /** What a cell of a run shows: the values of a trial by metric, or its state. */
 
 import type { LiveCell, LiveValue } from "#payloads/live";
-import { bytesPerSecond, counted, iops, latency, percent } from "../lib/format";
+import { bytesPerSecond, counted, iops, latency, NOTHING, percent } from "../lib/format";
+import { MISSING } from "../lib/labels";
 
 /** `own` is the metric of the engine, such as the time of a copy; only one direction has it. */
 export type Metric = "iops" | "rate" | "p99" | "mean" | "own";
@@ -23,7 +24,8 @@ const SHOW: Readonly<Record<Metric, (value: LiveValue) => string>> = {
 export function cellText(cell: LiveCell, metric: Metric): string {
   if (cell.state === "done") {
     const texts = cell.values.map(SHOW[metric]).filter((text) => text !== "");
-    return texts.join(" / ") || (cell.values.length > 0 ? "–" : "no result");
+    if (texts.some((text) => text !== NOTHING)) return texts.join(" / ");
+    return cell.values.length > 0 ? MISSING.noValue : MISSING.notMeasured;
   }
   return cell.state === "planned" ? "" : cell.state_label;
 }

@@ -3,6 +3,7 @@
 import type { LiveCell } from "#payloads/live";
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency } from "../lib/format";
+import { MISSING } from "../lib/labels";
 import { addsUp, cellText, cellTitle, type Metric, meanOf, NUMBER } from "./runCells";
 
 const STEPS = 9; // colours in heat.css
@@ -72,6 +73,7 @@ export function meanText(cells: readonly LiveCell[], metric: Metric): string {
   if (only?.state === "cancelled") return "–"; // its label would widen every column of a cancelled run
   if (measured.length < 2) return only ? cellText(only, metric) : "";
   if (metric === "own") return measured.map((cell) => cellText(cell, metric)).join(" ");
+  if (mean(measured.flatMap((cell) => cell.values.map(NUMBER[metric]))) === null) return MISSING.noValue;
   const directions = [...new Set(measured.flatMap((cell) => cell.values.map((value) => value.direction)))];
   return directions
     .map((direction) => {

@@ -1,4 +1,5 @@
 import math
+from itertools import product
 from statistics import stdev
 
 import msgspec
@@ -8,6 +9,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from webapp.analysis.answer import Comparison, DifferenceKind, comparison_table
 from webapp.analysis.comparing import compare
+from webapp.analysis.dimensions import JOINER, joined
 from webapp.analysis.question import CompareQuery, CompareRefused, read_query
 from webapp.analysis.tests.measuring import ENGINES, measure_engines
 from webapp.results.models import Result
@@ -206,6 +208,15 @@ def test_a_file_has_no_test_result_without_repeats(lab: Lab) -> None:
     lab.measure(20.0, ioengine="psync")
     _, psync = comparison_table(compare(ENGINES)).rows
     assert tuple(psync)[-6:] == (pytest.approx(2.0), None, None, None, None, None)
+
+
+@pytest.mark.parametrize("separator", [",", "|", JOINER])
+def test_keys_of_several_levels_never_collide(separator: str) -> None:
+    mark = separator.strip()
+    parts = ["a", "b", "", f"a{separator}b", f"a{mark}", f"{mark}b", "\\", f"\\{mark}", f"a\\{separator}b"]
+    keys = [joined(pair, separator) for pair in product(parts, parts)]
+    assert len(set(keys)) == len(keys)
+    assert joined(["io_uring", "none"], separator) == f"io_uring{separator}none"
 
 
 def test_levels_with_commas_do_not_share_a_key() -> None:

@@ -127,7 +127,7 @@ def test_missing_points_are_counted(lab: Lab) -> None:
         lab.measure(99.0, 100.0, 101.0, iodepth=depth)
     lab.measure(62.0, 62.0, 62.0, iodepth=2, ioengine="psync")
     made = compare(ENGINES)
-    assert "2 of 6 points have no result: they failed or were not measured." in made.notes
+    assert "2 of 6 points were not measured: they have no valid result." in made.notes
     assert ", 1 common point of 3" in sentence(made)
 
 
@@ -136,8 +136,10 @@ def test_points_without_the_metric_are_not_said_to_have_failed(lab: Lab) -> None
         lab.measure(99.0, 100.0, 101.0, iodepth=depth)
         lab.measure(62.0, 63.0, 64.0, iodepth=depth, ioengine="psync")
     Result.objects.filter(point__ioengine="psync", point__iodepth=1).update(p99_ns=None)
+    lab.measure(99.0, iodepth=4)
     notes = compare(replace(ENGINES, metric="latency_p99")).notes
-    assert "1 of 4 points have no value: they failed, were not measured, or their results are left out." in notes
+    assert "1 of 6 points has no value: its results do not state p99 latency." in notes
+    assert "1 of 6 points was not measured: it has no valid result." in notes
     assert "3 results are left out: too few I/Os for p99 latency." in notes
 
 

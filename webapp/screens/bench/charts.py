@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from django.utils.timezone import localtime
 
@@ -12,7 +13,8 @@ from webapp.bench.products import Product
 from webapp.core.colours import colours_of
 from webapp.core.formatting import ShownAs
 from webapp.core.statistics import Summary
-from webapp.results.metrics import Metric
+from webapp.plans.values import Value
+from webapp.results.metrics import Metric, Missing
 from webapp.screens.bench.rows import unit_of, value_text
 from webapp.screens.payloads import ChartCeiling, Payload
 
@@ -63,7 +65,7 @@ Colours = Mapping[Product, int]
 
 @dataclass(frozen=True)
 class TableRow:
-    """One level; a text for each product, "" if it was not measured."""
+    """One level; a text for each product."""
 
     level: str
     cells: tuple[str, ...]
@@ -115,12 +117,18 @@ def _point(level: int, summary: Summary, metric: Metric) -> BenchPoint:
     )
 
 
-def curve_table(curve: Curve, names: Names) -> ChartTable:
-    known = [[curve.points.get(product, {}).get(level) for product in names] for level in curve.levels]
-    factor, unit = unit_of(curve.panel.metric, [cell.summary.mean for row in known for cell in row if cell])
+def curve_table(curve: Curve, names: Names, absent: Names = MappingProxyType({})) -> ChartTable:
+    """`absent` has the words in place of a value, if a product was not simply not measured."""
+    metric, points = curve.panel.metric, curve.points
+    factor, unit = unit_of(metric, [cell.summary.mean for own in points.values() for cell in own.values()])
+
+    def text(product: Product, level: Value) -> str:
+        cell = points.get(product, {}).get(level)
+        return value_text(cell.summary.mean, factor, metric) if cell else absent.get(product, Missing.NOT_MEASURED)
+
     rows = [
-        TableRow(text, tuple(value_text(cell.summary.mean, factor, curve.panel.metric) if cell else "" for cell in row))
-        for text, row in zip(curve.texts, known, strict=True)
+        TableRow(words, tuple(text(product, level) for product in names))
+        for words, level in zip(curve.texts, curve.levels, strict=True)
     ]
     title = f"{curve.panel.name} over {curve.label.lower()}"
     return ChartTable(title, curve.words, curve.label, unit, tuple(rows), tuple(_gaps(curve, names)))
@@ -167,7 +175,7 @@ def ladder_table(ladder: Ladder) -> ChartTable:
 
     def text(metric: Metric, one: Summary | None, n: int) -> str:
         if one is None:
-            return ""
+            return Missing.NO_VALUE if n else Missing.NOT_MEASURED
         return value_text(one.mean, factor, metric) + (f" (n = {one.n})" if one.n < n else "")
 
     rows = [

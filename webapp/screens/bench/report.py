@@ -21,7 +21,7 @@ from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.rows import ShownCell, shown_row
+from webapp.screens.bench.rows import ShownCell, in_place_of_values, shown_row
 from webapp.screens.ceilings import drawn, in_words
 from worker.contract.packing import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
@@ -227,7 +227,7 @@ def report_of(query: str) -> BenchReport:
         per_price=found.per_price,
         findings=tuple((one.panel.name, one.sentence) for one in found.findings),
         groups=tuple(_groups(found)),
-        curves=tuple(curve_table(curve, names) for curve in found.curves),
+        curves=tuple(curve_table(curve, names, in_place_of_values(found)) for curve in found.curves),
         ladder=ladder_table(found.ladder) if found.ladder else None,
         slow=tuple(names[product] for product in found.ladder.slow) if found.ladder else (),
         ignored=tuple(factor_words(name) for name in sorted(found.asked.ignored)),

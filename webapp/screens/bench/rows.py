@@ -12,7 +12,7 @@ from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.core.formatting import significant
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import METRICS, Metric, Missing
 from webapp.screens.bench.address import product_address, with_value, without
 from webapp.screens.plans.forms import usable_targets
 from worker.contract.packing import BEYOND, LAST_BUCKET_NS
@@ -155,15 +155,20 @@ def shown_row(found: SideBySide, row: Row, words: str, no_plan: Mapping[Product,
 
 
 def _absent(found: SideBySide, product: Product, row: Row, no_plan: Mapping[Product, str]) -> Absent:
-    if (product, row.workload.key) in found.matched.placed:
-        return Absent("no value", "Its results of this workload do not have this value.")
+    if found.matched.why_missing(product, row.workload) is Missing.NO_VALUE:
+        return Absent(Missing.NO_VALUE, "Its results of this workload do not have this value.")
     if row.workload not in found.missing[product]:
         return Absent("nothing alike", "It has no results at this host and controller, or of this drive.")
-    is_cut = product in found.read.cut  # results that were not read may have a value
-    words = f"not in the {found.read.limit:,} results read" if is_cut else "not measured"
+    words = in_place_of_values(found)[product]
     why = no_plan.get(product, "") or why_not_alone(row.workload)
     plan = f"{row.workload.key} {product}" if product in no_plan and not why else ""
     return Absent(words, why, plan, found.matched.names[product])
+
+
+def in_place_of_values(found: SideBySide) -> dict[Product, str]:
+    """Words where a product has no result: of a cut one, results that were not read may have a value."""
+    not_read = f"not in the {found.read.limit:,} results read"
+    return {product: not_read if product in found.read.cut else Missing.NOT_MEASURED for product in found.products}
 
 
 def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int) -> ShownCell:

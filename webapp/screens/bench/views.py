@@ -27,7 +27,7 @@ from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.bench.address import bench_address, product_address, read_address, with_value
 from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.report import ROWS_SHOWN, ceilings_of, notes, shared_words, warnings
-from webapp.screens.bench.rows import ShownRow, columns_of, shown_row
+from webapp.screens.bench.rows import ShownRow, columns_of, in_place_of_values, shown_row
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
@@ -200,14 +200,13 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "groups": [_group(found, group, no_plan) for group in found.groups if group.rows],
         "alone": sum(group.alone for group in found.groups),
         "ceilings": ceilings,
-        "curves": [curve_table(curve, names) for curve in found.curves],
+        "curves": [curve_table(curve, names, in_place_of_values(found)) for curve in found.curves],
         "ladder": ladder_table(found.ladder) if found.ladder else None,
         "ladders": _ladders(found),
         "slow": [names[product] for product in found.ladder.slow] if found.ladder else [],
         "charts": BenchCharts(charts=tuple(charts)),
         "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
         "metric": CHOICES[found.asked.choice],
-        "absent": "no value" if found.read.cut else "not measured",
         "other_keys": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
         "query": data.urlencode(),
         "all": with_value(data, all="1"),

@@ -12,6 +12,7 @@ from itertools import permutations
 from webapp.core import formatting
 from webapp.core.statistics import mean_of, summarise
 from webapp.plans.factors import FACTORS, STREAMS
+from webapp.results.metrics import Missing
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
 from webapp.screens import points
@@ -167,7 +168,7 @@ def mean_text(cells: Sequence[LiveCell], own_metric: bool) -> str:
         if value.iops is not None:
             by_direction.setdefault(value.direction, []).append(value.iops)
     if not by_direction:
-        return "–"
+        return Missing.NO_VALUE
     return " / ".join(map(_mean_and_zeros, by_direction.values()))
 
 
@@ -180,7 +181,9 @@ def _mean_and_zeros(values: Sequence[float]) -> str:
 def _text(cell: LiveCell, own_metric: bool) -> str:
     if cell.state == "done":
         texts = [value.own_text if own_metric else formatting.iops(value.iops) for value in cell.values]
-        return " / ".join(filter(None, texts)) or ("–" if cell.values else "no result")
+        if any(text not in ("", formatting.NOTHING) for text in texts):
+            return " / ".join(filter(None, texts))
+        return Missing.NO_VALUE if cell.values else Missing.NOT_MEASURED
     return "·" if cell.state == "planned" else cell.state_label
 
 

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from django import template
 
+from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.plans.points import varying
-from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
@@ -52,8 +52,8 @@ def verdict_badge(outcome: Outcome | None) -> dict[str, str]:
 
 @register.inclusion_tag("screens/tags/verdict_badge.html")
 def row_badge(row: Row) -> dict[str, str]:
-    """The outcome of a row; a row without a result in the candidate is not measured."""
-    return {"state": "planned", "label": "Not measured"} if row.not_measured else verdict_badge(row.outcome)
+    """The outcome of a row, or why the candidate has no number."""
+    return {"state": "planned", "label": row.missing.capitalize()} if row.missing else verdict_badge(row.outcome)
 
 
 @register.filter
@@ -83,14 +83,14 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     order = list(Outcome)
     rows = sorted(verdict.rows, key=lambda row: (row.cell is not None, order.index(row.outcome)))
     counts = [f"{count} {_WORDS[each][count != 1]}" for each, count in verdict.counts.items() if count]
-    limits = {METRICS[key].label: limit_text(METRICS[key], each) for key, each in verdict.baseline.tolerances.items()}
+    tolerances = [(metric_named(key), percent) for key, percent in verdict.baseline.tolerances.items()]
     chosen = verdict.baseline.levels.items()
     return ShownVerdict(
         verdict,
         [points.label(name) for name in names],
         [shown_row(row, verdict.points, names) for row in rows],
         ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
-        ", ".join(f"{label} {limit}" for label, limit in limits.items()),
+        ", ".join(f"{metric.label} {limit_text(metric, percent)}" for metric, percent in tolerances),
         ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
         ", ".join(_IGNORED.get(name) or points.label(name) for name in verdict.baseline.ignored),
         sum(row.single_values for row in rows),

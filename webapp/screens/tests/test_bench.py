@@ -1,5 +1,6 @@
 """The page Bench: products in columns."""
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -11,8 +12,14 @@ from django.db.models.expressions import RawSQL
 from django.test import Client
 from django.utils.html import strip_tags
 
+from webapp.analysis.services import save_comparison
+from webapp.bench.answer import answer
+from webapp.bench.saved import asked_by, checked_query
+from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
+from webapp.core.models import User
+from webapp.results.metrics import Missing
 from webapp.results.models import Configuration, Import, Result, StreamRun
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -130,6 +137,31 @@ def third(labs: tuple[Lab, Lab]) -> Lab:
 
 WITH_THIRD = f"{ADDRESS}&product=model:THIRD"
 PLAN_IN_CELL = re.compile(r'name="cell" value="(\w+ model:THIRD)">Plan<span class="visually-hidden">([^<]+)</span>')
+
+
+def test_a_missing_number_has_the_same_words_on_page_report_file_and_api(
+    operator: Client, labs: tuple[Lab, Lab], third: Lab
+) -> None:
+    """The third drive lacks some queue depths; at queue depth 1, Intel has too few I/Os for a p99."""
+    Result.objects.filter(target__model=INTEL, point__iodepth=1).update(p99_ns=None)
+    address = f"{WITH_THIRD}&metric=latency_p99&all=1"
+    made = answer(side_by_side(asked_by(address.partition("?")[2])))
+    missing = {(row.workload, row.title, one.product, one.why) for row in made.rows for one in row.missing}
+    assert {why for *_, why in missing} == {Missing.NOT_MEASURED, Missing.NO_VALUE}
+    file = operator.get(address.replace("/bench/", "/bench.csv")).getvalue().decode()
+    lines = [line for line in csv.reader(file.splitlines()) if line[-1] in tuple(Missing)]
+    assert {(line[1], line[0], line[5], line[-1]) for line in lines} == missing
+    page = strip_tags(shown(operator, address))
+    report = strip_tags(shown(operator, _report_of(operator, address.partition("?")[2])))
+    for why in Missing:
+        assert why in page
+        assert why in report
+
+
+def _report_of(operator: Client, query: str) -> str:
+    by = User.objects.get(pk=operator.session["_auth_user_id"])
+    saved = save_comparison(title="Missing", note="", query=query, by=by, check=checked_query)
+    return f"/comparisons/{saved.pk}/report/"
 
 
 def test_a_cell_that_nobody_measured_plans_exactly_its_workload(operator: Client, third: Lab) -> None:

@@ -8,12 +8,13 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from webapp.analysis.dimensions import label_of_fact
+from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
 from webapp.analysis.verdicts import Row
 from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
-from webapp.results.metrics import METRICS, Metric
+from webapp.results.metrics import Metric
 from webapp.results.models import Import
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET
@@ -161,7 +162,8 @@ def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
         try:
             found[key] = float(text.replace(",", "."))
         except ValueError as error:
-            label = METRICS[key].label if key in METRICS else key
+            metric = known_metric(key)
+            label = metric.label if metric else key
             raise ValueError(f"The tolerance of {label} is {text!r}. Enter a number in percent.") from error
     return found
 
@@ -427,9 +429,11 @@ def _points(rows: Iterable[ResultRow]) -> list[Point]:
 def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
     """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults. A typed
     metric that only the baseline has stays, because its rows were not measured."""
-    offered = [metric for metric in METRICS.values() if metric.key not in NOT_JUDGED]
-    both = [metric for metric in offered if _all_have(metric, found)]
-    typed = {one.key: asked.typed[one.key] for one in offered if one.key in asked.typed and _all_have(one, found[:1])}
+    known = [metrics_of(one.side.rows) for one in found]
+    keys = dict.fromkeys((*COMPARED, *sorted(frozenset[str]().union(*known))))
+    offered = [metric for key in keys if key not in NOT_JUDGED and (metric := known_metric(key))]
+    both = [metric for metric in offered if all(metric.key in own for own in known)]
+    typed = {one.key: asked.typed[one.key] for one in offered if one.key in asked.typed and one.key in known[0]}
     texts = typed or {key: f"{percent:g}" for key, percent in _defaults(both, found).items()}
     return [(metric, texts.get(metric.key, "")) for metric in offered if metric in both or metric.key in typed]
 
@@ -437,11 +441,7 @@ def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, s
 def without_baseline(asked: Asked, form: AcceptanceForm) -> list[str]:
     """The labels of typed metrics that the baseline does not have, and that are not judged."""
     kept = {field.metric.key for field in form.fields}
-    return [METRICS[key].label for key in asked.typed if key in METRICS and key not in kept]
-
-
-def _all_have(metric: Metric, found: Sequence[FoundSide]) -> bool:
-    return all(any(metric.of(row) is not None for row in one.side.rows) for one in found)
+    return [metric.label for key in asked.typed if key not in kept and (metric := known_metric(key))]
 
 
 def _defaults(metrics: Sequence[Metric], found: Sequence[FoundSide]) -> dict[str, float]:

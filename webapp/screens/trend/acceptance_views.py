@@ -17,6 +17,7 @@ from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
 from webapp.plans.points import varying
+from webapp.results.metrics import Missing
 from webapp.results.reading.filter import write_level
 from webapp.results.reading.rows import TEST
 from webapp.runs.models import Run
@@ -67,7 +68,7 @@ def _rows(found: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
     for row in found.rows:
         ratio = row.ratio
         yield (
-            "Not measured" if row.not_measured else LABELS[row.outcome], row.metric.label, row.metric.unit,
+            row.missing.capitalize() if row.missing else LABELS[row.outcome], row.metric.label, row.metric.unit,
             *_place(row, found, names), row.baseline, row.value,
             ratio.value if ratio else None, ratio.low if ratio else None, ratio.high if ratio else None,
             row.tolerance, row.limit, row.single_values, row.why or None,
@@ -90,12 +91,14 @@ def _level(name: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Counts:
-    """Rows by outcome. `not_measured` and `too_few` are parts of the unclear ones, `single_values` of the others."""
+    """Rows by outcome. `not_measured`, `no_value` and `too_few` are parts of the unclear ones, `single_values` of the
+    others."""
 
     fails: int
     passes: int
     unclear: int
     not_measured: int
+    no_value: int
     too_few: int
     single_values: int
 
@@ -222,8 +225,9 @@ def _shown(
 
 def _counts(rows: Sequence[ShownRow]) -> Counts:
     by = Counter(one.row.outcome for one in rows)
-    missing = sum(one.row.not_measured for one in rows)
+    missing = Counter(one.row.missing for one in rows if one.row.missing)
     return Counts(
-        by[Outcome.FAILS], by[Outcome.PASSES], by[Outcome.UNCLEAR] - missing, missing,
+        by[Outcome.FAILS], by[Outcome.PASSES], by[Outcome.UNCLEAR] - missing.total(),
+        missing[Missing.NOT_MEASURED], missing[Missing.NO_VALUE],
         sum(one.row.too_few for one in rows), sum(one.row.single_values for one in rows),
     )  # fmt: skip

@@ -7,6 +7,7 @@ from webapp.analysis.verdicts import Outcome
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.imports.services import undo_import
+from webapp.results.metrics import Missing
 from webapp.results.models import Import, ImportState, Result, known
 from webapp.runs.models import FurtherTarget, Run
 from webapp.tests.factories.hosts import a_host, a_target
@@ -65,7 +66,9 @@ def test_without_single_values_and_with_all_factors_nothing_is_claimed(
     assert outcome(run) is Outcome.UNCLEAR
     judge_by(nights, accepted, olga, ignored=[])
     (verdict,) = verdicts_on(run)
-    assert {row.not_measured for row in verdict.rows} == {True}  # the import does not state the options of fio
+    assert {row.missing is Missing.NOT_MEASURED for row in verdict.rows} == {
+        True
+    }  # the import does not state the options of fio
     assert outcome(run) is Outcome.UNCLEAR
 
 

@@ -11,7 +11,6 @@ from webapp.analysis.verdicts import (
     CONTAINS_LIMIT,
     MAY_BE_CHANCE,
     NO_VALUES,
-    NOT_MEASURED,
     ONE_VALUE_EACH,
     ONLY_A_BOUND,
     Cells,
@@ -20,6 +19,7 @@ from webapp.analysis.verdicts import (
     judge,
     outcome_of,
 )
+from webapp.results.metrics import Missing
 from webapp.trends.management.commands.simulate_trends import Case, outcomes
 from worker.contract.packing import LAST_BUCKET_NS
 
@@ -129,10 +129,16 @@ def test_with_single_values_the_interval_still_decides_where_both_sides_have_rep
 
 def test_single_values_have_no_mean_and_a_missing_one_is_unclear() -> None:
     rows = judge({"iops": cells(2, [1000])}, {"iops": cells(1, [1000], [2000])}, IOPS, single_values=True)
-    assert [(row.cell, row.outcome, row.not_measured) for row in rows] == [
+    assert [(row.cell, row.outcome, row.missing is Missing.NOT_MEASURED) for row in rows] == [
         (("0", "read"), Outcome.PASSES, False),
         (("1", "read"), Outcome.UNCLEAR, True),
     ]
+
+
+def test_a_result_without_the_metric_is_told_from_none() -> None:
+    rows = judge({"iops": {}}, {"iops": cells(1, spread(1000), spread(1000))}, IOPS, measured=["0"])
+    assert [row.missing for row in rows] == [None, Missing.NO_VALUE, Missing.NOT_MEASURED]
+    assert [row.why for row in rows[1:]] == ["no value", "not measured"]
 
 
 def test_a_cell_without_a_value_is_unclear() -> None:
@@ -141,7 +147,7 @@ def test_a_cell_without_a_value_is_unclear() -> None:
         {"iops": cells(1, spread(1000), spread(1000))},
         IOPS,
     )[1:]
-    assert [missing.why, zero.why] == [NOT_MEASURED, ZERO]
+    assert [missing.why, zero.why] == [Missing.NOT_MEASURED, ZERO]
     assert outcome_of([missing, zero]) is Outcome.UNCLEAR
 
 

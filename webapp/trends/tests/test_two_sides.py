@@ -2,11 +2,12 @@
 
 import pytest
 
-from webapp.analysis.verdicts import NOT_MEASURED, ONE_VALUE_EACH, Outcome
+from webapp.analysis.verdicts import ONE_VALUE_EACH, Outcome
 from webapp.core.errors import Refusal
 from webapp.imports.references.reading import load_references
 from webapp.plans.values import Value
-from webapp.results.models import Import, Result
+from webapp.results.metrics import Missing
+from webapp.results.models import Import, Result, StreamRun
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.imports import an_import
@@ -123,7 +124,7 @@ def test_ignored_factors_may_differ(nights: Nights) -> None:
     nights.lab().measure(*FAST, ioengine="io_uring")
     nights.lab().measure(*SLOW, ioengine="psync")
     (row,) = judged("run=1", "run=2").rows
-    assert row.why == NOT_MEASURED
+    assert row.missing is Missing.NOT_MEASURED
     found = judge_sides(baseline="run=1", candidate="run=2", tolerances={"iops": 5.0}, ignored=["ioengine", "iodepth"])
     assert found.outcome is Outcome.FAILS
     assert found.ignored == ["ioengine", "iodepth"]
@@ -141,9 +142,24 @@ def test_factors_that_only_one_side_states_are_ignored_together(nights: Nights) 
         baseline="import=1&factor.pattern=randread", candidate="run=1", tolerances={"iops": 5.0},
         ignored=["unstated"], single_values=True,
     )  # fmt: skip
-    assert [row.not_measured for row in found.rows] == [False, False]
+    assert [row.missing is Missing.NOT_MEASURED for row in found.rows] == [False, False]
     assert {"ioengine", "direct"} < set(found.ignored)
     assert "iodepth" not in found.ignored
+
+
+def test_a_metric_of_whole_trials_is_judged_as_any_other(nights: Nights) -> None:
+    """CPU per I/O is read for verdicts as for comparisons; a result without it has no value."""
+    for percent in (50, 100):
+        (first, *_) = nights.lab().measure(*FAST)
+        StreamRun.objects.filter(attempt__run=first.run_id).update(usr_cpu_percent=percent, sys_cpu_percent=0)
+    nights.lab().measure(*FAST)
+    (row,) = judge_sides(baseline="run=1", candidate="run=2", tolerances={"cpu_per_io": 10.0}).rows
+    assert row.ratio
+    assert row.ratio.value == pytest.approx(2)
+    (row,) = judge_sides(baseline="run=1", candidate="run=3", tolerances={"cpu_per_io": 10.0}).rows
+    assert (row.outcome, row.missing) == (Outcome.UNCLEAR, Missing.NO_VALUE)
+    with pytest.raises(Refusal, match="power"):
+        judge_sides(baseline="run=1", candidate="run=2", tolerances={"speed": 10.0})
 
 
 def iozone(candidate: str, *, single_values: bool = True) -> dict[tuple[Value, Value], tuple[str, str]]:
@@ -170,7 +186,7 @@ def test_a_published_system_passes_or_fails_row_by_row_against_another(db: None)
     assert len(default) == 12
     tuned = iozone("factor.read_ahead_sectors=8192")
     assert {key for key, (outcome, _) in tuned.items() if outcome == "fails"} == {(2, "Initial write")}
-    assert {key for key, (_, why) in tuned.items() if why == NOT_MEASURED} == {
+    assert {key for key, (_, why) in tuned.items() if why == Missing.NOT_MEASURED} == {
         (1, test) for test in ("Initial write", "Rewrite", "Read", "Re-read")
     }
 
