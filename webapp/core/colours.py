@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from zlib import crc32
 
-# Of pictures that the server draws; a test compares them with those of the scripts.
-HEX = ("#2f7bd8", "#d9730d", "#0f9d76", "#c0529b", "#8a7a00", "#7a5cd6", "#c4483f", "#1596a8")
+# Of pictures that the server draws; a test compares them with those of the scripts and styles, and measures their
+# distances and contrasts. The same colours are used on light and on dark backgrounds.
+HEX = ("#3c60fc", "#e47800", "#30a860", "#e460a8", "#846c54", "#a83cd8", "#e40c30", "#249ccc")
 COLOURS = len(HEX)
 
 

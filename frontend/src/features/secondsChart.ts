@@ -306,7 +306,7 @@ interface Owner {
 
 function dataset(line: Line, samples: readonly LiveSample[], owner: Owner, from: number): Series {
   const { direction, host, stream, place } = owner;
-  const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
+  const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#a83cd8") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
   const colour = `${plain}${place > 0 ? opacity(place) : ""}`;
   const data = points(samples, line.field, from);
   return {

@@ -10,7 +10,7 @@ import { SHOW } from "../lib/format";
 import { initSavePicture, keyOf, linesOf } from "./savePicture";
 
 const BASELINE = "#8a929c";
-const STEP = "#c4483f";
+const STEP = "#e40c30";
 const DAY_S = 86_400;
 const ROOM = 0.02; // of the time axis before the first and after the last run
 const CAP = 4;

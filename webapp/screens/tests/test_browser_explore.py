@@ -214,7 +214,7 @@ def test_it_saves_an_svg_with_title_legend_units_and_date(
     assert words in texts
     assert "io_uring (baseline)" in texts
     assert any(re.fullmatch(r"Sweetspot, \d{4}-\d\d-\d\d \d\d:\d\d UTC", text) for text in texts)
-    of_psync = "#8a7a00"
+    of_psync = "#846c54"
     drawn = [one for one in picture.iter("{http://www.w3.org/2000/svg}path") if of_psync in str(one.attrib)]
     assert drawn or "heat" in query
     assert "NaN" not in (tmp_path / "picture.svg").read_text()
