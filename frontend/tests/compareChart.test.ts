@@ -46,6 +46,16 @@ test("zero and wide numbers are evenly spaced lines, not a log axis that cannot 
   expect(roundedUp(1234)).toBe(1300);
 });
 
+test("a logarithmic axis has points instead of bars, whose length would be arbitrary", () => {
+  const part = { ...panelData(data, panel), kind: "bar" as const };
+  const series = part.series[0];
+  const look = { colour: "#000000", marker: "circle" as const };
+  const made = (logarithmic: boolean) => (series ? dataset(series, { ...part, logarithmic }, "names", look) : {});
+  expect(made(false)).toHaveProperty("maxBarThickness");
+  expect(made(true)).not.toHaveProperty("maxBarThickness");
+  expect(made(true)).toMatchObject({ showLine: false, pointStyle: "circle" });
+});
+
 test("a series without the first level keeps its place on an axis of names", () => {
   const part = panelData(data, panel);
   const cells = part.series[0]?.cells.filter((cell) => cell.level === 1) ?? [];

@@ -25,6 +25,9 @@ class DifferenceKind(StrEnum):
     ALONG_X = "along_x"  # changes together with x, in the same way in every series
 
 
+MIN_TESTED = 3  # blocks on each side, for a test
+
+
 class Conclusion(StrEnum):
     """The claim of a sentence, for programs that must not depend on its words."""
 
@@ -78,13 +81,15 @@ class Difference(Struct, frozen=True, kw_only=True):
 
 
 class BaselineRatio(Struct, frozen=True, kw_only=True):
-    """A series divided by the baseline, at one chart point or as the geometric mean over several. `better` and `equal`
-    are corrected for the number of comparisons on the page (`analysis.claims`); the interval is not."""
+    """A series divided by the baseline, at one chart point or as the geometric mean over several. `conclusion`,
+    `better`, `equal` and `p` are corrected for the number of comparisons on the page (`analysis.claims`); the interval
+    is not."""
 
     ratio: Ratio
+    conclusion: Conclusion
     better: bool | None  # than the baseline; None if that may be chance or drift
     equal: bool  # the whole interval is inside the margin
-    p: float  # corrected p-value of the difference; 1 without an interval
+    p: float  # corrected p-value of the difference: at most 0.025 for `different`; 1 with fewer than 3 blocks
     n: int  # blocks on the smaller side
     text: str  # ×2.60 or −38 %, the same form in the whole column
     interval_text: str  # ×2.41 to ×2.80, "" without an interval
@@ -217,6 +222,7 @@ def _columns(comparison: Comparison) -> list[Column]:
         *(Column(f"{metric} {figure} [{unit}]", Kind.NUMBER, unit) for figure in _FIGURES),
         *(Column(heading, Kind.NUMBER) for heading in _RATIO),
         Column("Within margin", Kind.SWITCH),
+        Column("Conclusion"),
         Column("Doubts"),
     ]
 
@@ -237,9 +243,9 @@ def _figures(cell: Cell) -> Sequence[object]:
 
 def _against(baseline: BaselineRatio | None) -> Sequence[object]:
     if baseline is None:
-        return (None,) * 5
-    ratio = baseline.ratio
-    tested = (None, None) if ratio.low is None else (baseline.p, baseline.equal)  # nothing is tested without repeats
+        return (None,) * 6
+    ratio, is_tested = baseline.ratio, baseline.n >= MIN_TESTED
+    tested = (baseline.p, baseline.equal, baseline.conclusion) if is_tested else (None, None, None)
     return ratio.value, ratio.low, ratio.high, *tested
 
 

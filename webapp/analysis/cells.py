@@ -6,6 +6,7 @@ the host does at that time, so they are not independent: their mean is one obser
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from webapp.analysis.answer import Level
 from webapp.analysis.dimensions import (
@@ -307,13 +308,21 @@ _RATE_STEPS = {"iops": IOPS_STEP, "bytes_per_s": BANDWIDTH_STEP}
 
 
 def _rate_step(row: ResultRow, metric: Metric) -> float:
-    """Of a value without counts, the printed digits; two of them if these are unknown."""
+    """Of a value without counts, the printed digits; two of them if these are unknown. A metric of the tool's own is
+    stored as it was printed, without zeros at its end."""
     if row.imported and row.ios is None:
-        printed = row.metrics.get(_RATE_STEPS.get(metric.key, ""))
-        return _share(printed, metric.of(row) or 0.0) if printed else 1 / PRINTED_STEPS
+        value = metric.of(row) or 0.0
+        printed = row.metrics.get(_RATE_STEPS[metric.key]) if metric.column else _last_digit(value)
+        return _share(printed, value) if printed else 1 / PRINTED_STEPS
     counts = (row.ios, row.runtime_ms) if metric.adds_up else (row.runtime_ms,)
     least = min([PRINTED_STEPS if count is None else count for count in counts])
     return min(1 / least, 1.0) if least > 0 else 1.0
+
+
+def _last_digit(value: float) -> float:
+    """0.1 of 4.2, 1 of 348 and of 350."""
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return 10.0 ** min(exponent, 0) if isinstance(exponent, int) else 0.0
 
 
 def _latency_step(row: ResultRow, metric: Metric) -> float:

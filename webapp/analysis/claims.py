@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from webapp.analysis.answer import Conclusion, Level
+from webapp.analysis.answer import MIN_TESTED, Conclusion, Level
 from webapp.analysis.cells import Block, Measured, is_clear
 from webapp.analysis.dimensions import JOINER
 from webapp.core.statistics import Ratio, student_t, tail
@@ -260,7 +260,7 @@ def _always(leans: Sequence[float]) -> str:
 
 ALPHA = 0.05  # of any false claim on a page
 EACH = ALPHA / 2  # of the sentences, and of the points
-MIN_BLOCKS = 3  # for a claim: two repeats that agree by chance look certain
+MIN_BLOCKS = MIN_TESTED  # for a claim: two repeats that agree by chance look certain
 
 # A headline is read without the page, and each run has one. So it claims less: the corrected p-value is at most 1 %,
 # and two modes explain the values with a chance of at most 2 %, unless one side is twice the other: modes are rarely
@@ -278,7 +278,8 @@ def modes_chance(applications: int, compared: int) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """`p` is the corrected p-value of the difference."""
+    """`p` is the corrected p-value of the difference: at most EACH if, and only if, it is `different`. 1 without a
+    test."""
 
     different: bool
     equal: bool
@@ -313,7 +314,10 @@ class ContrastTest:
 def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
     """One for each test.
 
-    A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. An equality: the same for
+    A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. `p` covers both conditions,
+    so that it never contradicts the interval beside it: it is at least half of the p-value of the contrast shown, which
+    is at most 5 % if its interval excludes 1. An interval that excludes 1 beside a larger `p` is not corrected: the
+    difference may be chance among so many comparisons. An equality: the same for
     the two one-sided tests, and the whole interval shown is inside the margin. With one contrast, this is the interval
     of 95 %, stricter than the 90 % that two one-sided tests of 5 % need: readers see one interval only.
     """
@@ -328,11 +332,8 @@ def _claim(shown: Contrast, different: float, unequal: float, margin: float) -> 
     if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
         return NOTHING
     inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
-    return Claim(
-        different=different <= EACH and not ratio.low <= 1 <= ratio.high,
-        equal=unequal <= EACH and inside,
-        p=different,
-    )
+    p = max(different, shown.p_different() * EACH / ALPHA)
+    return Claim(different=p <= EACH, equal=unequal <= EACH and inside, p=p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

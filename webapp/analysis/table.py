@@ -6,7 +6,7 @@ from copy import copy
 
 from msgspec.structs import replace
 
-from webapp.analysis.answer import BaselineRatio, Cell, Level, Panel, Series
+from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Series
 from webapp.analysis.cells import CellKey, Grouped, Measured, is_clear
 from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, listed, opposites
 from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult, no_ratio
@@ -101,17 +101,20 @@ class Table:
         if result.ratio is None:
             return None
         claim = NOTHING if self.differs_both_ways(result) else result.claim
-        return self._against(result.ratio, claim, result.n, drift=bool(result.order))
+        return self._against(result.ratio, claim, result.n, result.order)
 
     def differs_both_ways(self, result: SeriesResult) -> bool:
         """Whether some points are certainly higher and others lower: their mean is neither better nor worse, nor
         equal."""
         return self._opposites(result) is not None
 
-    def _against(self, ratio: Ratio, claim: Claim, n: int, *, drift: bool) -> BaselineRatio:
+    def _against(self, ratio: Ratio, claim: Claim, n: int, order: str) -> BaselineRatio:
+        conclusion = claim.conclusion(order)
+        is_certain = conclusion is Conclusion.DIFFERENT
         return BaselineRatio(
             ratio=ratio,
-            better=(ratio.value > 1) is not self._metric.lower_is_better if claim.different and not drift else None,
+            conclusion=conclusion,
+            better=(ratio.value > 1) is not self._metric.lower_is_better if is_certain else None,
             equal=claim.equal,
             p=claim.p,
             n=n,
@@ -254,7 +257,7 @@ class Table:
             text=self._metric.format(summary.mean),
             spread_text=self._spread(summary),
             doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
-            against_baseline=self._against(found.ratio, found.claim, found.n, drift=bool(series and series.order))
+            against_baseline=self._against(found.ratio, found.claim, found.n, series.order if series else "")
             if found
             else None,
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.analysis.answer import BaselineRatio, Conclusion
-from webapp.analysis.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
+from webapp.analysis.claims import MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
 from webapp.results.metrics import Metric
@@ -63,10 +63,12 @@ def unclear(against: BaselineRatio) -> str:
         return f"n = {against.n}: too few repeats for a conclusion."
     if against.equal:
         return "No difference beyond the margin."
-    low, high = against.ratio.low, against.ratio.high
-    if against.p <= EACH and low is not None and high is not None and not low <= 1 <= high:
+    if against.conclusion is Conclusion.MAY_BE_DRIFT:
         return "May be drift: the series always ran in the same order, or the order is unknown."
-    return "May be chance, also because of the number of comparisons on this page."
+    low, high = against.ratio.low, against.ratio.high
+    if low is not None and high is not None and not low <= 1 <= high:
+        return "May be chance: the interval is not corrected for the number of comparisons on this page."
+    return "May be chance."
 
 
 def in_sentence(label: str) -> str:

@@ -64,9 +64,12 @@ interface Spread {
 /** Whether x is the place of a level, not its number. */
 const isPlaced = (axis: XAxis): boolean => axis === "names" || axis === "even";
 
-/** Bars for names, unless the query asks for lines. */
-function isBars(data: Pick<PanelData, "kind">, axis: XAxis): boolean {
-  return axis === "names" && data.kind !== "line";
+/** Bars or points for names, unless the query asks for lines. */
+const isApart = (data: Pick<PanelData, "kind">, axis: XAxis): boolean => axis === "names" && data.kind !== "line";
+
+/** The length of a bar is its value, so a logarithmic axis, which has no zero to start from, has points. */
+function isBars(data: Pick<PanelData, "kind" | "logarithmic">, axis: XAxis): boolean {
+  return isApart(data, axis) && !data.logarithmic;
 }
 
 export function spreads(series: Series, data: Pick<PanelData, "levels">, axis: XAxis): Spread[] {
@@ -110,6 +113,7 @@ export function dataset(series: Series, data: PanelData, axis: XAxis, look: Look
     // hollow: doubtful
     backgroundColor: made.map((each) => (each.doubts.length > 0 ? `${look.colour}22` : solid)),
     borderWidth: bars ? 1 : 2,
+    showLine: !isApart(data, axis),
     spanGaps: true,
     segment: {
       borderDash: ({ p0DataIndex, p1DataIndex }: Segment) => (gap(p0DataIndex, p1DataIndex) ? DASHED : undefined),

@@ -374,11 +374,19 @@ def test_the_order_of_imports_without_a_time_is_unknown() -> None:
     assert not any("always ran in the same order" in note for note in made.notes)
 
 
-@pytest.mark.parametrize(("low", "why"), [(1.01, "May be drift"), (0.99, "May be chance")])
-def test_an_interval_that_contains_1_may_be_chance_whatever_the_order(low: float, why: str) -> None:
-    """With the variance of all points of a chart, p may be small although the interval of one point is wide."""
-    ratio = Ratio(1.1, low, 1.2)
-    against = BaselineRatio(ratio=ratio, better=None, equal=False, p=0.01, n=3, text="", interval_text="")
+@pytest.mark.parametrize(
+    ("conclusion", "low", "why"),
+    [
+        (Conclusion.MAY_BE_DRIFT, 1.01, "May be drift"),
+        (Conclusion.NONE, 0.99, "May be chance."),
+        (Conclusion.NONE, 1.01, "May be chance: the interval is not corrected"),
+    ],
+)
+def test_a_ratio_without_a_colour_says_why(conclusion: Conclusion, low: float, why: str) -> None:
+    against = BaselineRatio(
+        ratio=Ratio(1.1, low, 1.2), conclusion=conclusion, better=None, equal=False, p=0.01, n=3, text="",
+        interval_text="",
+    )  # fmt: skip
     assert unclear(against).startswith(why)
 
 

@@ -299,10 +299,16 @@ def _boxes(chart: Chart, line: Line, index: int) -> Iterator[Element]:
 
 
 def _bars(chart: Chart, line: Line, index: int) -> Iterator[Element]:
+    """The length of a bar is its value, so a logarithmic axis, which has no zero to start from, has points."""
     colour = _hex(line.colour)
     for mark in line.marks:
-        if mark.y is not None:
-            middle, width = _slot(chart, mark, index)
+        if mark.y is None:
+            continue
+        middle, width = _slot(chart, mark, index)
+        if chart.y.logarithmic:
+            yield from _whisker(chart, mark, middle, colour)
+            yield _element("circle", cx=middle, cy=_up(chart, mark.y), r=3.5, fill=colour)
+        else:
             height = HEIGHT * chart.y.share(mark.y)
             box = {"x": middle - width * 0.45, "y": HEIGHT - height, "width": width * 0.9, "height": height}
             yield _element("rect", fill=colour, fill_opacity="0.75", **box)

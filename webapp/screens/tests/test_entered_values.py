@@ -6,6 +6,8 @@ import json
 import pytest
 from django.test import Client
 
+from webapp.analysis.comparing import compare
+from webapp.analysis.question import read_query
 from webapp.results.models import Import, ImportState, Result
 from webapp.results.reading.rows import read_rows
 
@@ -65,6 +67,19 @@ def test_repeats_and_other_labels_are_compared_like_those_of_runs(operator: Clie
     assert "after" in page
     assert Result.objects.filter(origin__other__change="after").count() == 3
     assert set(Result.objects.values_list("origin__repeat", flat=True)) == {1, 2, 3}
+
+
+def test_the_printed_digits_are_their_step(operator: Client) -> None:
+    """True +10 % with 1 % noise: two assumed digits would widen the interval to ±10 %."""
+    values = "before: 995 1010 1000 990 1005\nafter: 1105 1095 1100 1110 1090"
+    compared(operator, values=values, better="higher", unit="")
+    key = "Nightly job [] higher is better"
+    made = compare(read_query([("x", "direction"), ("series", "host"), ("metric", key), ("baseline", "before")]))
+    against = next(one for one in made.panels[0].series if not one.is_baseline).against_baseline
+    assert against is not None
+    assert against.ratio.low is not None
+    assert against.ratio.high is not None
+    assert 1.07 < against.ratio.low < 1.1 < against.ratio.high < 1.13
 
 
 def test_the_most_different_values_are_compared(operator: Client) -> None:

@@ -129,9 +129,7 @@ def agree(case: Case, chance: Random) -> Counter[str]:
                 assert (against.better, against.equal, own) == (None, False, {})
                 continue
             row = own[against.ratio]
-            is_certain = row.conclusion is Conclusion.DIFFERENT
-            assert is_certain is (against.better is not None)
-            assert row.conclusion is not Conclusion.EQUAL or against.equal
+            assert row.conclusion == against.conclusion
             assert row.outcome is not Outcome.FAILS or against.better is not True
     for row in rows:
         if row.outcome is Outcome.FAILS:
