@@ -1,5 +1,6 @@
 """The page of a target: its properties, settings by hand, and purges."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
@@ -10,6 +11,7 @@ from django.urls import reverse
 
 from webapp.bench.products import Kind, Product
 from webapp.core.errors import Refusal
+from webapp.core.models import User
 from webapp.hosts.inventory.endurance import (
     WARRANTY_YEARS,
     endurance_of,
@@ -30,6 +32,7 @@ from webapp.screens.hosts.presence import host_or_404
 from webapp.screens.hosts.views import active_attempt
 from webapp.screens.undo import with_undo
 from worker.contract.inventory import STOPPABLE, PurgeMethod
+from worker.contract.workload import TargetKind
 
 ACTIONS_SHOWN = 20
 _RATING = "endurance rating"  # salt of the signature
@@ -110,6 +113,53 @@ def _setting_rows(target: Target) -> list[HostAction]:
     return list(actions.prefetch_related("attempt__setting_changes")[:ACTIONS_SHOWN])
 
 
+def _purge_refusal(target: Target, offers: Sequence[Offer]) -> str:
+    """Why the page has no form for a purge; "" if it has one."""
+    if target.kind != TargetKind.BLOCK:
+        return f"Only block devices can be purged; this is a {target.kind}."
+    if not target.destroy:
+        return (
+            f"The policy of {target.host} does not allow overwriting this drive. Its administrator can set "
+            "destroy = true for it."
+        )
+    return "" if offers else "The host has not reported the purge methods of this drive yet. Wait for its registration."
+
+
+def _why_no_purge(user: User, offers: Iterable[Offer]) -> str:
+    """Why this person cannot send the form now; "" if they can."""
+    if not user.is_operator:
+        return "Purging requires the operator role."
+    usable = any(not offer.problem for offer in offers)
+    return "" if usable else "No purge method is available for this drive now."
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What the policy allows. `destroys` is not empty if data on the drive may be overwritten, and says which."""
+
+    plain: str  # read, write files
+    destroys: str
+    limit_bytes: int | None  # written in one run
+
+
+def _allowed(target: Target) -> Allowed:
+    plain, destroys = "read, write files", ""
+    if target.kind == TargetKind.BLOCK:
+        plain = "read, write" if target.destroy else "read"
+        also = f", or one with {', '.join(target.destroy_signatures)}" if target.destroy_signatures else ""
+        destroys = f"{'an' if also else 'only an'} empty drive{also}" if target.destroy else ""
+    elif target.kind == TargetKind.SLOT:
+        plain, destroys = "build virtual drives", "the drive in the slot"
+    return Allowed(plain, destroys, target.max_write_bytes)
+
+
+def _state(target: Target) -> str:
+    """Whether it can be used now; else why not."""
+    if not target.in_policy:
+        return "no longer in the policy"
+    return "usable" if target.present else target.problem or "not there"
+
+
 @page
 def target_page(request: HttpRequest, slug: str, target: str) -> HttpResponse:
     return _show(request, _target(slug, target))
@@ -124,7 +174,10 @@ def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: s
         "drives": drives_to_arm([target]),
         "shares": sharing([target]).get(target.pk, []),
         "offers": offers,
-        "usable": [offer for offer in offers if not offer.problem],
+        "purge_refusal": _purge_refusal(target, offers),
+        "why_no_purge": _why_no_purge(person(request), offers),
+        "allowed": _allowed(target),
+        "state": _state(target),
         "rows": _rows(target),
         "active": active_attempt(host),
         "why_not": problem,

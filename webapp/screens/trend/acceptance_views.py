@@ -1,10 +1,10 @@
 """The page Acceptance test: a candidate passes or fails row by row against a baseline. The address holds everything."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -29,7 +29,6 @@ from webapp.screens.trend.acceptance_form import (
     AcceptanceForm,
     Asked,
     FoundSide,
-    ShownRow,
     ToleranceField,
     apart,
     find_side,
@@ -114,10 +113,10 @@ def acceptance_page(request: HttpRequest) -> HttpResponse:
         form = _as_typed(form_of(asked, found), asked)
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=422)
     form = form_of(asked, found)
-    context = {"form": form, **(_shown(request, form, found, judged) if judged else {})}
+    context: dict[str, object] = {"form": form}
     if judged:
-        context |= {"without_baseline": without_baseline(asked, form), "apart": apart(found)}
-        context |= {"judges": _judges(asked, found, form)}
+        context |= _shown(request, form, judged)
+        context |= {"notes": list(_notes(request, asked, form, found, judged)), "judges": _judges(asked, found, form)}
     return render(request, "screens/acceptance.html", context)
 
 
@@ -195,39 +194,101 @@ def _common_targets(sides: Sequence[FoundSide]) -> set[str]:
     return set.intersection(*(levels_of(one.side.rows, TARGET) for one in sides))
 
 
-def _shown(
-    request: HttpRequest, form: AcceptanceForm, sides: Sequence[FoundSide], found: TwoSides
-) -> Mapping[str, object]:
+@dataclass(frozen=True)
+class Note:
+    """What a reader of the rows has to know. `link` leads to the page with the address `query`; "" without one."""
+
+    text: str
+    link: str = ""
+    query: str = ""
+
+
+MAX_NAMED = 6  # factors
+
+
+def _notes(
+    request: HttpRequest, asked: Asked, form: AcceptanceForm, sides: Sequence[FoundSide], found: TwoSides
+) -> Iterator[Note]:
+    counts = _counts(found.rows)
+    if counts.single_values:
+        have, say = ("has", "It says") if counts.single_values == 1 else ("have", "They say")
+        yield Note(
+            f"{_count(counts.single_values, 'row')} {have} no interval: the tolerance alone decides. {say} on which "
+            "side of the limit the measured values are, not that the systems differ. A second measurement may have "
+            "another outcome."
+        )
+    if counts.too_few:
+        text = f"{_count(counts.too_few, 'row')} {_are(counts.too_few)} unclear: a side has fewer than 3 repeats."
+        query = _with(request, lambda address: address.update({"single_values": "1"}))
+        yield Note(text, "Judge these values by the tolerance alone", query)
+    if form.unstated:
+        count, more = len(form.unstated), " and others" if len(form.unstated) > MAX_NAMED else ""
+        text = (
+            f"{_count(count, 'factor')} {_are(count)} stated by one side only: "
+            f"{', '.join(form.unstated[:MAX_NAMED])}{more}. Results at different factors are in different rows."
+        )
+        query = _with(request, lambda address: address.appendlist("ignore", UNSTATED))
+        yield Note(text, "Ignore factors that only one side states", query)
+    if levels := apart(sides):
+        yield Note(f"A level was chosen, so the rows compare different levels: {', '.join(levels)}.")
+    if metrics := without_baseline(asked, form):
+        these = "this metric" if len(metrics) == 1 else "these metrics"
+        yield Note(f"Not judged: {', '.join(metrics)}. The baseline has no values of {these}.")
+    if found.ignored:
+        labels = ", ".join(words.label(name) for name in found.ignored)
+        yield Note(f"Ignored: {labels}. The sides may differ in these factors.")
+    if count := found.shared_results:
+        yield Note(
+            f"{_count(count, 'result')} {_are(count)} on both sides, and left out of the side with more results."
+        )
+    if any(place.target for place in found.places.values()) and not _common_targets(sides):
+        yield Note(
+            "The sides have no target in common, so no row has results of both. Choose one target of each side above: "
+            "then the rows are compared whatever the target is."
+        )
+    if count := found.new_cells:
+        it = "It is" if count == 1 else "They are"
+        yield Note(f"The candidate has {_count(count, 'cell')} that the baseline does not have. {it} not judged.")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _with(request: HttpRequest, change: Callable[[QueryDict], None]) -> str:
+    """The query of this page after a change."""
+    address = request.GET.copy()
+    change(address)
+    return address.urlencode()
+
+
+def _shown(request: HttpRequest, form: AcceptanceForm, found: TwoSides) -> Mapping[str, object]:
     places = {row.cell[0]: found.places[row.cell[0]] for row in found.rows if row.cell}
     points = {key: place.point for key, place in places.items()}
     names = [name for name in varying(points.values()) if name != TEST]
     names += [TEST] if any(TEST in point for point in points.values()) else []
     target = {key: place.target for key, place in places.items()}
     rows = [shown_row(row, points, names, target[row.cell[0]] if row.cell else "") for row in found.rows]
-    address = request.GET.copy()
-    address.appendlist("ignore", UNSTATED)
-    single = request.GET.copy()
-    single["single_values"] = "1"
     return {
         "judged": found,
-        "counts": _counts(rows),
+        "counts": _counts(found.rows),
         "sides": [side_text(form, name) for name in SIDES],
         "labels": [words.label(name).capitalize() for name in names],
         "by_target": any(target.values()),
-        "no_common_target": any(target.values()) and not _common_targets(sides),
         "rows": rows,
-        "ignore_unstated": address.urlencode(),
-        "ignored": [words.label(name) for name in found.ignored],
-        "judge_single": single.urlencode(),
         "csv": f"{reverse('acceptance_csv')}?{request.GET.urlencode()}",
     }
 
 
-def _counts(rows: Sequence[ShownRow]) -> Counts:
-    by = Counter(one.row.outcome for one in rows)
-    missing = Counter(one.row.missing for one in rows if one.row.missing)
+def _counts(rows: Sequence[Row]) -> Counts:
+    by = Counter(row.outcome for row in rows)
+    missing = Counter(row.missing for row in rows if row.missing)
     return Counts(
         by[Outcome.FAILS], by[Outcome.PASSES], by[Outcome.UNCLEAR] - missing.total(),
         missing[Missing.NOT_MEASURED], missing[Missing.NO_VALUE],
-        sum(one.row.too_few for one in rows), sum(one.row.single_values for one in rows),
+        sum(row.too_few for row in rows), sum(row.single_values for row in rows),
     )  # fmt: skip
