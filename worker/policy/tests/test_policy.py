@@ -4,10 +4,10 @@ from pathlib import Path
 import pytest
 
 from worker import policy
+from worker.kernel.sysfs import shortened
 from worker.link.targets import report_targets
 from worker.policy import PolicyError
 from worker.settings import SETTING_NAMES
-from worker.kernel.sysfs import shortened
 
 EXAMPLE = Path(__file__).parents[2] / "deploy/policy.example.toml"
 GOOD = '[[target]]\nid = "a"\nkind = "directory"\npath = "/srv/a"\n'

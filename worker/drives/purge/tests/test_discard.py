@@ -17,8 +17,8 @@ from worker.drives.records import DriveState
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.inventory.identity import identity
 from worker.journal import Journal
+from worker.kernel.signatures import identity
 from worker.link.registration import PurgeOffers
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
