@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from webapp.imports import formats, labels
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
-from webapp.imports.log_series import LogTrials, Trial, update_hash
+from webapp.imports.log_series import LOG_FORMAT, LogTrials, Trial, update_hash
 from webapp.imports.measurement import Latency, Measurement
 from webapp.imports.reading import LeftOut, Read, Refused
 
@@ -25,6 +25,10 @@ EARLIEST = datetime(1995, 1, 1, tzinfo=UTC)  # a clock that was never set shows 
 LATEST = timedelta(days=1)  # after the import: clocks are wrong, and time zones differ
 ROUNDING = 1.1  # tools round to few digits, and a percentile of fio is the end of a bin of its histogram
 
+_EMPTY_LOG = (
+    "This log of fio is empty: the job did no such I/O, or its engine is synchronous, like psync, and has no "
+    "submission latency."
+)
 _CONTRADICT = "The minimum, mean and maximum latency in the file contradict each other. They are left out."
 _DO_NOT_ASCEND = "The latency percentiles in the file do not ascend. They are left out."
 _OUTSIDE = "Latency percentiles in the file are outside its minimum and maximum. All latencies are left out."
@@ -98,11 +102,12 @@ def read_files(
         name = fio_log.log_name(each.path)
         if name and isinstance(each, Read) and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
             yield from trials.add(name, each)
+        elif name and isinstance(each, Read) and not each.text.strip():
+            yield FileRead(path=each.path, format=LOG_FORMAT, reason=_EMPTY_LOG, code="import_refused")
         else:
             if file := _read(each, pattern, given, columns):
                 yield file
-            is_idle = isinstance(each, Read) and not each.text.strip()  # the log of a job without I/O
-            if name and not is_idle and not (file and file.format):
+            if name and not (file and file.format):
                 yield from trials.lose(name, each.path)
         del each  # otherwise its text is in memory while the next one is read
     yield from trials.ended()
@@ -124,11 +129,13 @@ def _read(
     digest = hashlib.sha256()
     update_hash(digest, content)
     try:
-        known, measured = formats.parse(each.text, columns)
-        tests, notes = tests_of(measured, each.path, pattern, given)
+        parsed = formats.parse(each.text, columns)
+        tests, notes = tests_of(parsed.measured, each.path, pattern, given)
     except ImportRefused as refusal:
         return FileRead(path=each.path, digest=digest.hexdigest(), reason=refusal.message, code=refusal.code)
-    return FileRead(path=each.path, digest=digest.hexdigest(), format=known, tests=tests, notes=notes)
+    return FileRead(
+        path=each.path, digest=digest.hexdigest(), format=parsed.format, tests=tests, notes=(*parsed.notes, *notes)
+    )
 
 
 def tests_of(

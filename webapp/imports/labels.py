@@ -189,7 +189,7 @@ def apply(labels: Mapping[str, str], measured: Measurement) -> Labelled:
         except ValueRefused:
             notes.append(f"The path says `{text[:60]}` for {factor.label}, which is not a valid value. It is ignored.")
             continue
-        if factor.name not in factors:
+        if factor.name not in factors or factor.name in measured.assumed:
             factors[factor.name] = value
             notes.append(f"{factor.label} is {factor.format(value)} according to the path.")
         elif factors[factor.name] != value:

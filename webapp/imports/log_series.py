@@ -25,8 +25,9 @@ from worker.contract.packing import Histogram, merge, pack, unpack
 # They are not if a log of a job is missing, if the logs are of another test with the same name, or if fio appended
 # the logs of several runs to one file.
 
-_MOST_SHARE = 1.15  # share of the test's I/Os or bytes. fio counts a few I/Os that end after the test
+_MOST_SHARE = 1.15  # share of the test's I/Os or bytes, of the time that the logs cover
 _MISSING = 0.15  # of the test, beside the last interval, which fio does not log
+_MOST_RISE = 2.0  # of the rate in the time that the logs do not cover, relative to the highest rate in them
 _OTHER_LATENCY, _LEAST_NS = 1.5, 1000.0  # factor between the means; fio 2.x logs whole µs
 
 _TOO_MANY = (
@@ -46,10 +47,17 @@ class Totals(msgspec.Struct, frozen=True):
     ios: float | None
     bytes: float | None
     latency_mean_ns: float | None
+    peak_iops: float = 0.0  # of an interval
+    peak_bytes_per_s: float = 0.0
 
 
 def totals(points: Sequence[Point], latency_mean_ns: float | None) -> Totals:
-    return Totals(points[-1].offset_ms, _total(points, "iops"), _total(points, "bytes_per_s"), latency_mean_ns)
+    return Totals(
+        end_ms=points[-1].offset_ms, ios=_total(points, "iops"), bytes=_total(points, "bytes_per_s"),
+        latency_mean_ns=latency_mean_ns,
+        peak_iops=max(point.iops or 0.0 for point in points),
+        peak_bytes_per_s=max(point.bytes_per_s or 0.0 for point in points),
+    )  # fmt: skip
 
 
 def _total(points: Sequence[Point], name: str) -> float | None:
@@ -76,17 +84,22 @@ def _problem_of(of: Mapping[Direction, Totals], one: Measurement, jobs: Mapping[
     if not found or not one.runtime_ms:
         return None
     covered = min(1.0, max(totals.end_ms for totals in found) / one.runtime_ms)
-    for rate, sums, step, kind, unit in (
-        (one.iops, [totals.ios for totals in found], 1, Kind.IOPS, "I/Os"),
-        (one.bytes_per_s, [totals.bytes for totals in found], KIB, Kind.BANDWIDTH, "bytes"),
-    ):
+    for rate, sums, peaks, step, kind, unit in (
+        (one.iops, [each.ios for each in found], [each.peak_iops for each in found], 1, Kind.IOPS, "I/Os"),
+        (
+            one.bytes_per_s, [each.bytes for each in found], [each.peak_bytes_per_s for each in found], KIB,
+            Kind.BANDWIDTH, "bytes",
+        ),
+    ):  # fmt: skip
         known = [value for value in sums if value is not None]
         if not rate or len(known) < len(sums):
             continue
         share = sum(known) * 1000 / (rate * one.runtime_ms)
-        if share > _MOST_SHARE:
+        rounding = jobs.get(kind, 0) * step / rate  # fio logs whole I/Os and KiB per second
+        if share > max(1.0 + rounding, _MOST_SHARE * covered):
             return ImportRefused(f"The logs have more {unit} than the test{_TOO_MANY}", _share(share, unit))
-        if share < covered - _MISSING - jobs.get(kind, 0) * step / rate:  # fio logs whole I/Os and KiB per second
+        could_be = share + (1 - covered) * _MOST_RISE * sum(peaks) / rate  # a short test whose rate rises to its end
+        if share < covered - _MISSING - rounding and could_be < 1 - _MISSING:
             return ImportRefused(f"The logs have fewer {unit} than the test{_TOO_FEW}", _share(share, unit))
     return None
 

@@ -8,7 +8,7 @@ such a measurement).
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from datetime import datetime
 
 import msgspec
@@ -90,6 +90,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     direction: Direction | None  # None: reads and writes together, because the tool prints only their sum
     is_io: bool = True  # if not, it has only metrics, such as the minutes of a job
     factors: Mapping[str, Value]  # of plans.factors, in their units: {"block_size": 4096, "pattern": "randread"}
+    assumed: Set[str] = (
+        frozenset()
+    )  # names of factors that are the tool's defaults and not stated: labels overrule them
     other: Mapping[str, str] = {}  # stated by the tool, without a factor of ours: {"record size": "1024 kB"}
     repeat: int = 1  # of the same test in the same file
     iops: float | None = None
@@ -103,6 +106,7 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     metrics: Mapping[str, float] = {}  # of the tool's own, by name with unit: {"usr_cpu_percent": 12.5}
     measured_at: datetime | None = None
     series: tuple[Point, ...] = ()
+    log_names: tuple[str, ...] = ()  # prefixes of the paths of its logs, as its options state them
     notes: tuple[str, ...] = ()  # what was assumed, as sentences: "IOPS as printed: three digits."
 
     def __post_init__(self) -> None:

@@ -28,10 +28,11 @@ from worker.contract.packing import least_count, pack, supported_percentile, unp
 
 # Which test of an import the logs of a fio trial belong to.
 #
-# It is the only test of fio in the same folder with the same file name; otherwise with the same pattern, queue depth
-# and jobs; otherwise with the same name of its job, which is fio's default name of logs. Of several runs in one file,
-# it is that of the last one, because fio overwrites its logs. Its rates must be those of the logs (`log_check`).
-# Without such a test, the means of the logs are a test of their own.
+# It is the only test of fio whose options name these logs (write_bw_log=…); otherwise the only one in the same folder
+# with the same file name; otherwise with the same pattern, queue depth and jobs; otherwise with the same name of its
+# job, which is fio's default name of logs. Of several runs in one file, it is that of the last one, because fio
+# overwrites its logs. Its rates must be those of the logs (`log_series.problem`). Without such a test, the
+# means of the logs are a test of their own.
 #
 # A request joins its logs to its own tests first, then to those of earlier requests of the same import; all of them
 # are stored before their logs. Logs that come after others of their trial cannot be joined. If the series of the
@@ -172,19 +173,27 @@ class FioTests:
 
     def __init__(self) -> None:
         self._folders: dict[str, _Folder] = {}
+        self._named: dict[str, list[FioTest]] = {}  # by trials that their options name
 
     def add(
         self, path: str, name: str, version: str, at: datetime | None, factors: Mapping[str, Value],
-        number: int | None, *, earlier: bool = False, has_series: bool = False,
+        number: int | None, *, earlier: bool = False, has_series: bool = False, log_names: Iterable[str] = (),
     ) -> None:  # fmt: skip
         matched = tuple(_shared(factors.get(one)) for one in _MATCHED)
         test = FioTest(path, intern(name), intern(version), at, number, matched, earlier, has_series)
-        self._folders.setdefault(str(PurePosixPath(path).parent), _Folder()).add(test)
+        folder = PurePosixPath(path).parent
+        self._folders.setdefault(str(folder), _Folder()).add(test)
+        for prefix in log_names:  # relative to the folder in which fio ran, or copied beside the result
+            for trial in {str(folder / PurePosixPath(prefix).name), str(folder / prefix)}:
+                self._named.setdefault(trial, []).append(test)
 
     def owner(self, trial: Trial) -> FioTest | None:
         """The test of a trial, None if there is none. Raises ImportRefused if the logs are of several tests."""
         folder = self._folders.get(trial.name.folder)
-        for found in folder.owners(trial) if folder else ():
+        named = self._named.get(str(PurePosixPath(trial.name.trial)), [])
+        if len({test.path for test in named}) > 1:  # each run overwrote the logs of the one before
+            named = []
+        for found in (named, *(folder.owners(trial) if folder else ())):
             own = [test for test in found if not test.earlier] or found
             if len(own) > 1 and len({test.path for test in own}) == 1:
                 own = [_of_last_run([test for test in own if test.name == trial.name.prefix] or own)]
@@ -264,8 +273,9 @@ class Joining:
             self._note_alone(path, None)
 
     def know(
-        self, origin: Origin, file: ImportedFile, first: Result, *, earlier: bool = False, has_series: bool = False
-    ) -> None:
+        self, origin: Origin, file: ImportedFile, first: Result, *, earlier: bool = False, has_series: bool = False,
+        log_names: Iterable[str] = (),
+    ) -> None:  # fmt: skip
         """A stored test and one of its results."""
         if file.format == LOG_FORMAT:
             self._note_alone(file.path, origin.number)
@@ -273,7 +283,7 @@ class Joining:
             has_series = has_series or INCOMPLETE in origin.notes
             self._tests.add(
                 file.path, origin.name, origin.tool_version, first.measured_at, first.point, origin.number,
-                earlier=earlier, has_series=has_series,
+                earlier=earlier, has_series=has_series, log_names=log_names,
             )  # fmt: skip
 
     def know_as_imported(self, file: FileRead) -> None:
@@ -281,7 +291,10 @@ class Joining:
         for test in file.tests:
             first = test.measured[0]
             if first.tool == TOOL:
-                self._tests.add(file.path, first.name, first.tool_version, first.measured_at, first.factors, None)
+                self._tests.add(
+                    file.path, first.name, first.tool_version, first.measured_at, first.factors, None,
+                    log_names=first.log_names,
+                )  # fmt: skip
 
     def _note_alone(self, path: str, number: int | None) -> None:
         name = log_name(path)
@@ -439,8 +452,8 @@ class Store:
                 row.digest = file.digest
                 known[file.digest] = same_content(self._imported.number, file.path)
             rows.append(row)
-            for origin, of_origin in made:
-                self._joining.know(origin, row, of_origin[0])
+            for (origin, of_origin), test in zip(made, file.tests, strict=False):
+                self._joining.know(origin, row, of_origin[0], log_names=test.measured[0].log_names)
             origins += [origin for origin, _ in made]
             results += [result for _, of_origin in made for result in of_origin]
         ImportedFile.objects.bulk_create(rows, batch_size=ROWS)

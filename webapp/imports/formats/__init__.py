@@ -5,8 +5,9 @@ its measurements or raises ImportRefused. Specific formats come first. Logs of f
 them is not a result: see `fio_log`.
 """
 
-from collections.abc import Mapping
-from typing import Protocol, cast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -19,11 +20,13 @@ from webapp.imports.formats import (
     ezfio,
     fio_json,
     fio_terse,
+    fio_text,
     hdparm,
     iometer,
     iozone,
     plain_csv,
     sysbench_fileio,
+    unread,
     vdbench,
     xdd,
 )
@@ -35,7 +38,17 @@ NO_COLUMNS: Mapping[str, str] = {}
 
 
 NO_END = "The last line of the file has no line end. If the file is cut off, the last value may be too small."
-_CUT_IS_REFUSED = ("fio-json", "dd", "hdparm")  # text follows their last value
+_CUT_IS_REFUSED = ("fio-json", "fio-text", "dd", "hdparm")  # text follows their last value
+_OF_FIO = ("fio-json", "fio-text", "fio-terse")  # those that say more first
+_COLOURS = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\([AB0])")  # of terminals
+_MOST_NAME = 40
+LOG_CHARACTERS = 1024 * 1024  # of a log, in which the outputs of tools are searched
+
+
+class Parsed(NamedTuple):
+    format: str  # of FORMATS, or several: `hdparm + dd`
+    measured: list[Measurement]
+    notes: tuple[str, ...] = ()  # what was not read
 
 
 class Format(Protocol):
@@ -50,6 +63,7 @@ _MODULES = {
     "fio-json": fio_json,
     "ezfio": ezfio,
     "fio-terse": fio_terse,
+    "fio-text": fio_text,
     "elbencho": elbencho,
     "iometer": iometer,
     "vdbench": vdbench,
@@ -62,26 +76,85 @@ _MODULES = {
     "dd": dd,
     PLAIN_CSV: plain_csv,
 }
+# Outputs that stand in a log beside those of other tools. All others are a whole file.
+_IN_LOGS = ("fio-json", "fio-terse", "fio-text", "sysbench-fileio", "bonnie", "bm-flash", "iozone", "hdparm", "dd")
 FORMATS: Mapping[str, Format] = {name: cast("Format", module) for name, module in _MODULES.items()}
 
 
 def recognised(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> str:
     """The name of the first format that recognises a file, or "". `columns` are the fields of plain CSV by column."""
-    head = text[:HEAD_CHARACTERS]
-    found = next((name for name, one in FORMATS.items() if one.sniff(head)), "")
-    return found or (PLAIN_CSV if plain_csv.sniff(head, columns) else "")
+    found = next(_recognised(text[:HEAD_CHARACTERS]), "")
+    return found or (PLAIN_CSV if plain_csv.sniff(text[:HEAD_CHARACTERS], columns) else "")
 
 
-def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> tuple[str, list[Measurement]]:
-    """The name of the format of a file and its measurements. Raises ImportRefused."""
+def _recognised(text: str) -> Iterator[str]:
+    return (name for name, one in FORMATS.items() if one.sniff(text))
+
+
+def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> Parsed:
+    """The measurements of a file, which may have the outputs of several tools. Raises ImportRefused if nothing can be
+    read."""
+    text = _COLOURS.sub("", text) if "\x1b" in text else text
     name = recognised(text, columns)
+    if not name or name in _IN_LOGS:
+        found = [each for each in _recognised(text[:LOG_CHARACTERS]) if each in _IN_LOGS]
+        if found:
+            return _of_log(text, found)
     if not name:
-        problem = plain_csv.problem_of(text[:HEAD_CHARACTERS], columns)
-        raise ImportRefused(problem or "The format of this file is not known.")
+        head = text[:HEAD_CHARACTERS]
+        tools = sorted({one.TOOL for known, one in FORMATS.items() if known != PLAIN_CSV}, key=str.lower)
+        raise ImportRefused(plain_csv.problem_of(head, columns) or unread.problem_of(head, tools))
+    return Parsed(name, _with_note_of_end(name, _parsed(name, text, columns), text))
+
+
+def _of_log(text: str, names: Sequence[str]) -> Parsed:
+    """The outputs of all tools in a text. Raises ImportRefused if none of them can be read."""
+    found: dict[str, list[Measurement]] = {}
+    refused: dict[str, ImportRefused] = {}
+    for name in names:
+        try:
+            found[name] = _parsed(name, text)
+        except ImportRefused as refusal:
+            refused[name] = refusal
+    if not found:
+        raise refused[names[0]]
+    measured = _without_copies(found)
+    last = list(measured)[-1]
+    measured[last] = _with_note_of_end(last, measured[last], text) if len(names) == 1 else measured[last]
+    notes = [f"Not read: {FORMATS[name].TOOL}. {refusal.message}" for name, refusal in refused.items()]
+    notes += [f"Not read: {tool}." for tool in unread.tools_in(text[:LOG_CHARACTERS])]
+    together = " + ".join(measured)
+    return Parsed(
+        together if len(together) <= _MOST_NAME else f"{next(iter(measured))} + others",
+        [one for part in measured.values() for one in part],
+        tuple(notes),
+    )
+
+
+def _parsed(name: str, text: str, columns: Mapping[str, str] = NO_COLUMNS) -> list[Measurement]:
     try:
-        found = plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
+        return plain_csv.parse(text, columns) if name == PLAIN_CSV else FORMATS[name].parse(text)
     except OverflowError as error:
         raise ImportRefused("A number in this file is too large.") from error
-    if not text.endswith("\n") and name not in _CUT_IS_REFUSED:
-        found[-1] = msgspec.structs.replace(found[-1], notes=(*found[-1].notes, NO_END))
-    return name, found
+
+
+def _without_copies(found: Mapping[str, list[Measurement]]) -> dict[str, list[Measurement]]:
+    """fio prints a result in several formats with `--output-format=normal,json`: the first one counts."""
+    seen: set[object] = set()
+    kept: dict[str, list[Measurement]] = {}
+    for name in sorted(found, key=lambda name: _OF_FIO.index(name) if name in _OF_FIO else len(_OF_FIO)):
+        new = [one for one in found[name] if name not in _OF_FIO or _result(one) not in seen]
+        seen |= {_result(one) for one in found[name] if name in _OF_FIO}
+        kept |= {name: new} if new else {}
+    return kept
+
+
+def _result(one: Measurement) -> object:
+    return one.name, one.direction, one.runtime_ms
+
+
+def _with_note_of_end(name: str, measured: list[Measurement], text: str) -> list[Measurement]:
+    if text.endswith("\n") or name in _CUT_IS_REFUSED:
+        return measured
+    last = measured[-1]
+    return [*measured[:-1], msgspec.structs.replace(last, notes=(*last.notes, NO_END))]

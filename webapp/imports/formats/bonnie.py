@@ -1,7 +1,8 @@
 """bonnie++: CSV of 1.03, 1.96 to 2.00, and the text tables.
 
 Units: K/sec is KiB/s, seeks are per second, latencies are the longest of each test with their unit; CPU is percent.
-`+++++` means that the test was too short, so there is no measurement. Source: bonnie++'s bon_time.cpp and
+`+++++` means that the test was too short, so there is no measurement. `bonnie++ -f` skips the tests per character. The
+size may be followed by the size of a chunk and more, `64G:4k::65536`. Source: bonnie++'s bon_time.cpp and
 bon_csv2txt.cpp; the columns of the CSV formats are those of `bonnie++ -q` and of its README.
 Tests of creating and deleting files are not imported.
 """
@@ -28,7 +29,7 @@ _SEEKS = "Random seeks"
 _CSV = re.compile(r"1\.9\d,[12]\.[\w.]{1,10},")
 _OLD_CSV = re.compile(r"[^,\s]{1,100},\d{1,9}[MGmg],(\d{1,12}|\+{2,6}|),")
 _TITLE = re.compile(r"Version\s+(\S{1,12})\s+-{2,8}Sequential Output-{2,8} --Sequential Input- --Random-")
-_ROW = re.compile(r"(\S{1,100}) +(\d{1,9}[MG](?::\d{1,9}k?)?) +(.*)")
+_ROW = re.compile(r"(\S{1,100}) +(\d{1,9}[MG](?::[\w.]{0,20}){0,6}) +(.*)")
 _CELL = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([kKmMgG]?)|\+{2,6}")
 _LATENCY = re.compile(r"(\d{1,12})(us|ms|s)")
 _RATES = {"": KIB, "k": KIB, "m": MIB, "g": GIB}
@@ -77,13 +78,24 @@ def _tables(text_lines: Sequence[str]) -> list[Measurement]:
             version = title[1]
         elif version and (row := _ROW.fullmatch(line)):
             cells = row[3].split()
-            if len(cells) != 12:
-                raise ImportRefused(f"A row of bonnie++ has {len(cells)} figures, not 12: it is truncated or damaged.")
+            if len(cells) not in (8, 12):
+                raise ImportRefused(
+                    f"A row of bonnie++ has {len(cells)} figures, not 12, or 8 with the option -f: it is truncated or "
+                    "damaged."
+                )
             after = text_lines[place + 1].split() if place + 1 < len(text_lines) else []
             latencies = after[1:7] if after[:1] == ["Latency"] else []
+            if len(cells) == 8:
+                cells, latencies = _with_skipped(cells, 2), _with_skipped(latencies, 1)
             found += _measured(version, row[2], cells, latencies, "")
             version = ""
     return found
+
+
+def _with_skipped(cells: Sequence[str], width: int) -> list[str]:
+    """With empty cells for the tests per character."""
+    block_input = 2 * width  # after the two tests of block output
+    return [*[""] * width, *cells[:block_input], *[""] * width, *cells[block_input:]]
 
 
 def _measured(
@@ -94,11 +106,13 @@ def _measured(
         rate = _rate(cells[2 * place], name)
         if rate is None:
             continue
-        whole_size = size(file_size.partition(":")[0], "file size")
+        whole_size, chunk = size(file_size.partition(":")[0], "file size"), [*file_size.split(":"), ""][1]
         stated = {"size": whole_size} | ({"pattern": pattern} if pattern else {})
         factors, other = sorted_factors(stated)
         if concurrency not in ("", "1"):
             other["concurrency"] = concurrency[:20]
+        if chunk:
+            other["chunk size"] = chunk
         found.append(
             Measurement(
                 tool=TOOL,

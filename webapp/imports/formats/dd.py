@@ -1,4 +1,4 @@
-"""dd: GNU, busybox and BSD.
+"""dd: GNU in all languages, busybox and BSD.
 
 Only bytes and seconds are used, because the printed rate has two or three digits (GNU: MB is 10^6 bytes, MiB is
 2^20; coreutils' dd.c, print_stats). dd does not print what it did, so the command above the output is needed:
@@ -18,40 +18,61 @@ from worker.contract.items import Direction
 TOOL = "dd"
 _COMMAND = re.compile(r"(?:.{0,200}[\s#$%>/]|)dd(\s+[a-z]+=.{1,2000})")
 _OPERAND = re.compile(r"\s([a-z]{1,10})=(\S{1,1000})")
-_RECORDS = re.compile(r"\s*(\d{1,19})\+(\d{1,19}) records (in|out)\s*")
-_GNU = re.compile(
-    r"\s*(\d{1,19}) bytes?(?: \([^()]{1,60}\))? (?:copied|transferred), ([\d.,e+-]{1,30}) s(?:econds)?,.*"
+# The words are those of the language of the user: `100+0 Datensätze ein`, `记录了100+0 的读入`.
+_RECORDS = re.compile(r"[^\d\n]{0,40}(\d{1,19})\+(\d{1,19})\s*[^\W\d_].{0,60}")
+_BYTES = re.compile(r"\d{1,19}")
+_TIME = re.compile(
+    r"[,，、] ?(\d{1,12}(?:[.,]\d{1,12})?(?:e[+-]?\d{1,3})?) ?(?:s|c|с|seconds?|秒)"
+    r"[,，、] ?[^\s/]{1,30} ?[^\s/]{0,10}/ ?\S{1,3}\s*$"
 )
-_BSD = re.compile(r"\s*(\d{1,19}) bytes transferred in ([\d.]{1,30}) secs? \(.*")
+_BSD = re.compile(r"\s*(\d{1,19}) bytes transferred in ([\d.]{1,30}) sec(?:ond)?s? \(.*")
+_MOST_OF_LINE = 300
 _SOURCES = ("/dev/zero", "/dev/urandom", "/dev/random")
 _SINKS = ("/dev/null", "/dev/zero")
 
 
 def sniff(head: str) -> bool:
-    return bool(re.search(r"^[ \t]*\d+\+\d+ records (in|out)[ \t\r]*$", head, re.MULTILINE)) and " bytes" in head
+    """Two lines of records, one after the other."""
+    before = False
+    for line in head.split("\n"):
+        counted = "+" in line and len(line) < _MOST_OF_LINE and _RECORDS.fullmatch(line.rstrip()) is not None
+        if counted and before:
+            return True
+        before = counted
+    return False
 
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     found = with_repeats(_results(text))
     if not found:
-        raise ImportRefused("dd printed no line with bytes and seconds. It may be truncated.")
+        raise ImportRefused(
+            "dd printed no line with bytes and seconds, so there is no rate: it is an old version that prints only the "
+            "numbers of records, or the text is truncated."
+        )
     return found
 
 
 def _results(text: str) -> Iterator[Measurement]:
     operands: dict[str, str] = {}
-    records: tuple[int, int] | None = None
-    ended = False
+    records: list[tuple[int, int]] = []  # in and out
     for line in lines(text):
-        if command := _COMMAND.fullmatch(line.rstrip()):
-            operands = dict(_OPERAND.findall(command[1]))
-        elif counted := _RECORDS.fullmatch(line):
-            records = (int(counted[1]), int(counted[2])) if counted[3] == "in" else records
-            ended = True
-        elif ended and (result := _GNU.fullmatch(line) or _BSD.fullmatch(line)):
-            yield _measured(operands, records, result[1], result[2])
-            records, ended = None, False
+        if "dd" in line and (command := _COMMAND.fullmatch(line.rstrip())):
+            operands, records = dict(_OPERAND.findall(command[1])), []
+        elif "+" in line and len(line) < _MOST_OF_LINE and (counted := _RECORDS.fullmatch(line.rstrip())):
+            records = [*records[-1:], (int(counted[1]), int(counted[2]))]
+        elif records and (result := _result(line)):
+            yield _measured(operands, records[0] if len(records) == 2 else None, *result)
+            records = []
+
+
+def _result(line: str) -> tuple[str, str] | None:
+    """The bytes and seconds of the line after the records: `104857600 Bytes (105 MB, 100 MiB) kopiert, 2,0 s, 52 MB/s`,
+    or in Russian `скопировано 104857600 байт (105 MB), 2,0 c, 52 MB/c`."""
+    if bsd := _BSD.fullmatch(line):
+        return bsd[1], bsd[2]
+    moved, took = _BYTES.search(line[:80]), _TIME.search(line[:_MOST_OF_LINE])
+    return (moved[0], took[1]) if moved and took else None
 
 
 def _measured(operands: dict[str, str], records: tuple[int, int] | None, moved: str, took: str) -> Measurement:

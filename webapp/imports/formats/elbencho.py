@@ -19,6 +19,7 @@ from worker.contract.items import Direction
 TOOL = "elbencho"
 _NEEDED = {"operation", "iops [last]", "mib/s [last]"}
 _MIX = "rwmix read "
+_COMMAND = "command"
 
 
 class _Done(msgspec.Struct, frozen=True):
@@ -68,9 +69,20 @@ def _csv(text_lines: list[str]) -> list[Measurement]:
         elif not names:
             raise ImportRefused("The head with elbencho's columns is missing.")
         else:
-            row = next(rows(names, [line]))
+            row = _row(names, line)
             found += _of_row(row, "") + _of_row(row, _MIX)
     return found
+
+
+def _row(names: list[str], line: str) -> Mapping[str, str]:
+    """elbencho puts its arguments in quotes and separates them by spaces, `"elbencho" "--write" `, in the last column.
+    That is not valid CSV, but no field contains a comma, so a row is valid without that column (Statistics.cpp,
+    printPhaseResultsToStringVec)."""
+    if names[-1:] == [_COMMAND]:
+        before, _, command = line.rpartition(",")
+        if command.lstrip().startswith('"'):
+            return {**next(rows(names[:-1], [before])), _COMMAND: command}
+    return next(rows(names, [line]))
 
 
 def _of_row(row: Mapping[str, str], mix: str) -> list[Measurement]:

@@ -1,9 +1,10 @@
-"""sysbench fileio, 0.4, 0.5 and 1.0.
+"""sysbench fileio, 0.4, 0.5, 1.0 and 1.1.
 
 Units: `Mb` and `Mb/sec` of 0.4 and `MB/s` of 0.5 are MiB (sb_fileio.c divides by 1024 * 1024), 1.0 prints MiB;
 latencies are ms, in 0.4 ms or s as printed. 0.4 prints one rate for reads and writes together, so the rates of 0.4 are
 computed from its exact numbers of operations, the block size and the time. Latencies of 1.0 include fsync. A mixed test
-prints one latency for reads and writes together, so it is a measurement without a direction and without rates.
+prints one latency for reads and writes together, so it is a measurement without a direction and without rates. 1.1
+prints no time (file_report_cumulative).
 """
 
 import re
@@ -19,6 +20,7 @@ from worker.contract.items import Direction
 
 TOOL = "sysbench"
 _HEAD = re.compile(r"sysbench v? ?(\d[\w.-]{0,20})")
+_BEGIN = "Running the test with following options:"
 _MODES = {
     "sequential write (creation)": "write",
     "sequential rewrite": "write",
@@ -40,17 +42,22 @@ _LINES = {
     "writes": re.compile(r"writes/s: +(\S{1,30})"),
     "read": re.compile(r"read, MiB/s: +(\S{1,30})"),
     "written": re.compile(r"written, MiB/s: +(\S{1,30})"),
+    "throughput of reads": re.compile(r"read: +IOPS=([\d.]{1,30}) ([\d.]{1,30}) MiB/s \(.{1,40}\)"),
+    "throughput of writes": re.compile(r"write: +IOPS=([\d.]{1,30}) ([\d.]{1,30}) MiB/s \(.{1,40}\)"),
     "time": re.compile(r"total time: +([\d.]{1,30})s"),
     "min": re.compile(r"min: +([\d.]{1,30})(m?s)?"),
     "avg": re.compile(r"avg: +([\d.]{1,30})(m?s)?"),
     "max": re.compile(r"max: +([\d.]{1,30})(m?s)?"),
     "percentile": re.compile(r"(?:approx\. +)?([\d.]{1,10})(?:th)? percentile: +([\d.]{1,30})(m?s)?"),
 }
+_THROUGHPUTS = ("throughput of reads", "throughput of writes")
 _INTERVAL = re.compile(r"\[ *(\d{1,9})s *\] reads: ([\d.]{1,20}) Mi?B/s,? writes: ([\d.]{1,20}) Mi?B/s.*")
 
 
 def sniff(head: str) -> bool:
-    return "sysbench" in head and ("Extra file open flags" in head or ("files, " in head and "Block size" in head))
+    return ("sysbench" in head or _BEGIN in head) and (
+        "Extra file open flags" in head or ("files, " in head and "Block size" in head)
+    )
 
 
 def parse(text: str) -> list[Measurement]:
@@ -62,11 +69,14 @@ def parse(text: str) -> list[Measurement]:
 
 
 def _runs(text_lines: list[str]) -> list[tuple[str, list[str]]]:
-    """The lines of each run; each begins with sysbench's name and version. Preparing files is not a run."""
+    """The lines of each run; each begins with sysbench's name and version, which may be missing in a pasted text.
+    Preparing files is not a run."""
     runs: list[tuple[str, list[str]]] = []
     for line in text_lines:
         if head := _HEAD.match(line.strip()):
             runs.append((head[1].rstrip("."), []))
+        elif line.strip() == _BEGIN and (not runs or any(runs[-1][1])):
+            runs.append(("", []))
         elif runs:
             runs[-1][1].append(line.strip())
     return [(version, run) for version, run in runs if any(_LINES["mode"].fullmatch(line) for line in run)]
@@ -90,7 +100,7 @@ class _Run:
 
     def measurements(self) -> list[Measurement]:
         for needed in ("mode", "block", "time"):
-            if needed not in self.found:
+            if needed not in self.found and not (needed == "time" and _THROUGHPUTS[0] in self.found):
                 raise ImportRefused(f"A run of sysbench has no line for its {needed}: the file is truncated.")
         found = [
             self._measured(direction, rates)
@@ -106,6 +116,9 @@ class _Run:
 
     def _rates(self, place: int) -> dict[str, float | int | None]:
         """Of reads (0) or writes (1)."""
+        if all(name in self.found for name in _THROUGHPUTS):  # 1.1
+            throughput = self.found[_THROUGHPUTS[place]]
+            return {"iops": number(throughput[1], "IOPS"), "bytes_per_s": number(throughput[2], "MiB/s") * MIB}
         seconds = number(self.found["time"][1], "time")
         if "operations" in self.found:  # 0.4
             count, block = whole(self.found["operations"][1 + place], "number of operations"), self._block()
@@ -130,7 +143,7 @@ class _Run:
             factors=factors,
             other=other | self._other(),
             **rates,  # type: ignore[arg-type]
-            runtime_ms=round(number(self.found["time"][1]) * 1000),
+            runtime_ms=round(number(self.found["time"][1]) * 1000) if "time" in self.found else None,
             latency=self._latency(),
             series=self._series(2 if direction is Direction.READ else 3),
             notes=self._notes(),

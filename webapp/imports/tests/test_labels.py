@@ -1,5 +1,6 @@
 import time
 
+import msgspec
 import pytest
 
 from webapp.imports.errors import ImportRefused
@@ -127,3 +128,10 @@ def test_a_folder_named_after_a_block_size_is_no_drive() -> None:
     paths = [f"PM9A3/{size}/randread-{depth}-4.json" for size in ("4k", "128k", "1m") for depth in (1, 32)]
     assert suggest(paths) == "{drive}/{bs}/{rw}-{iodepth}-{numjobs}.json"
     assert suggest([f"lab1/{path}" for path in paths]) == "{host}/{drive}/{bs}/{rw}-{iodepth}-{numjobs}.json"
+
+
+def test_a_default_that_the_file_does_not_state_is_no_objection_to_a_label() -> None:
+    measured = msgspec.structs.replace(_measured(numjobs=1, iodepth=1), assumed=frozenset({"numjobs"}))
+    labelled = apply({"numjobs": "8", "iodepth": "8"}, measured).measurement
+    assert labelled.factors == {"numjobs": 8, "iodepth": 1}
+    assert [note.split(" is ")[0] for note in labelled.notes] == ["Jobs", "Queue depth"]

@@ -186,6 +186,16 @@ def test_an_empty_log_of_an_idle_job_changes_nothing() -> None:
     assert Result.objects.get().iops == pytest.approx(1200)
 
 
+def test_an_empty_log_says_why_it_is_empty() -> None:
+    """psync has no submission latency, so its slat log is empty."""
+    imported = begun()
+    add(imported, {"D/randwrite-1-4.json": a_test(1), "D/randwrite-iodepth-1-numjobs-4_slat.1.log": ""})
+    assert list(refused_by_reason(imported).values()) == [1]
+    empty = imported.files.get(path__endswith="_slat.1.log")
+    assert (empty.format, empty.code) == ("fio-log", "import_refused")
+    assert "synchronous" in empty.reason
+
+
 def test_a_trial_that_the_limit_of_files_cuts_gets_no_series(tmp_path: Path) -> None:
     files = {"D/randwrite-1-4.json": a_test(1), **{f"D/{path}": text for path, text in logs_of(1).items()}}
     for number, source in enumerate((written(tmp_path / "f", files), packed(tmp_path / "a.tar", files.items()))):
@@ -351,6 +361,26 @@ def test_logs_join_the_test_with_exactly_their_name() -> None:
     add(imported, {"D/q.old.json": old, "D/q.json": new, **named("q")})
     assert [origin.name for origin in imported.origins.exclude(series=None)] == ["two"]
     assert imported.origins.count() == 2
+
+
+@pytest.mark.parametrize(("option", "folder"), [("pre", "D"), ("logs/pre", "D/logs"), ("/root/logs/pre", "D")])
+def test_logs_that_the_options_name_join_their_test(option: str, folder: str) -> None:
+    imported = begun()
+    document = json.loads(a_file_of("first", "second"))
+    document["jobs"][0]["job options"] = document["jobs"][0]["job options"] | {"write_bw_log": option}
+    logs = {path.replace("D/", f"{folder}/"): text for path, text in named("pre").items()}
+    add(imported, {"D/result.json": json.dumps(document), **logs})
+    assert [origin.name for origin in imported.origins.exclude(series=None)] == ["first"]
+    assert refused_by_reason(imported) == {}
+
+
+def test_logs_that_the_options_of_several_files_name_belong_to_none_of_them() -> None:
+    imported = begun()
+    document = json.loads(a_file_of("first"))
+    document["global options"] = {"write_bw_log": "pre"}
+    files = {f"D/{name}.json": json.dumps(document | {"timestamp": at}) for at, name in enumerate("ab", start=10**9)}
+    add(imported, {**files, **named("pre")})
+    assert [origin.name for origin in imported.origins.exclude(series=None)] == ["pre"]  # of the logs alone
 
 
 def test_logs_join_the_last_of_several_runs_in_a_file() -> None:

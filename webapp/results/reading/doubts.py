@@ -9,7 +9,13 @@ from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
-BESIDE_JOBS = "ran beside"  # label of an imported test: other jobs of fio at the same time
+# Labels of an imported test with the words of its doubt and their short form.
+BESIDE_JOBS, JOB_ERROR, CONTRADICTION = "ran beside", "error of the job", "contradiction"
+_OF_LABELS = {
+    BESIDE_JOBS: ("other jobs of fio ran at the same time", "beside other jobs"),
+    JOB_ERROR: ("a job of fio ended with an error", "ended with an error"),
+    CONTRADICTION: ("the values in the file contradict each other", "contradicts itself"),
+}
 PURGED = "purged"  # worker.drives.records.DriveState
 
 
@@ -27,8 +33,9 @@ def doubts(result: ResultRow) -> list[Doubt]:
     if result.settings_changed:
         words = "a setting was changed by something else during the measurement"
         found.append(Doubt(words, "setting changed meanwhile"))
-    if jobs := result.facts.get(BESIDE_JOBS) if result.imported else "":
-        found.append(Doubt(f"other jobs of fio ran at the same time ({jobs})", "beside other jobs"))
+    for label, (words, short) in _OF_LABELS.items() if result.imported else ():
+        if text := result.facts.get(label):
+            found.append(Doubt(f"{words} ({text})", short))
     if doubt := _no_drive(result) or _missed(result) or _purged(result):
         found.append(doubt)
     return found

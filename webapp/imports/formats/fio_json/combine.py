@@ -5,7 +5,7 @@ rates are counts per longest runtime, means are weighted with the numbers of I/O
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -13,106 +13,14 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_json.document import Document, Flow, Job
 from webapp.imports.formats.fio_json.latency import has_mean, latency, printed
 from webapp.imports.formats.fio_json.runs import Run
-from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.values import KIB, MS, sorted_factors
+from webapp.imports.formats.fio_options import DEFAULTS, assumed, factors
+from webapp.imports.measurement import MAX_IOPS, Latency, Measurement
+from webapp.imports.values import KIB, MS
 from webapp.plans.values import Value
 from webapp.results.metrics import CPU_PER_IO
-from webapp.results.reading.doubts import BESIDE_JOBS
+from webapp.results.reading.doubts import BESIDE_JOBS, CONTRADICTION, JOB_ERROR
 from worker.contract.items import Direction
 from worker.contract.workload import Pattern
-from worker.recipes.fio.options import ALLOWED, Meaning, OptionRefused, sequence
-
-# fio's job options as factors: those that the plans know, the others as text.
-
-# What fio uses where an option is not given (HOWTO). The default of `ioengine` changed between versions.
-_DEFAULTS: Mapping[str, Value] = {
-    "pattern": "read",
-    "block_size": 4096,
-    "iodepth": 1,
-    "numjobs": 1,
-    "direct": False,
-}
-# Options that say where fio writes and how it prints: they do not affect the measurement.
-_SILENT = {"group_reporting", "name", "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log"} | {
-    "log_avg_msec",
-    "log_hist_msec",
-    "per_job_logs",
-    "stonewall",
-    "output-format",
-    "output",
-}
-_COMBINED = ("loops", "prio", "prioclass")  # a plan's reader combines them with other options
-_OF_BOTH = ("block_size", "block_split", "rate", "rate_iops")  # factors with a separate value of writes
-
-_MAX_NAME, _MAX_TEXT = 100, 500  # `filename` may list hundreds of files
-
-
-def factors(options: Mapping[str, str]) -> tuple[dict[str, Value], dict[str, str]]:
-    """The factors of a job, and the options without a factor. Without any option fio says nothing, so neither do we."""
-    if not options:
-        return {}, {}
-    stated: dict[str, Value] = {}
-    other: dict[str, str] = {}
-    for name, text in options.items():
-        try:
-            stated |= ALLOWED[name].read(text)
-        except (KeyError, ValueError):  # no factor, or a value without one: ranges, percentages, other engines
-            other[name] = text
-            continue
-        if (ALLOWED[name].meaning is Meaning.IGNORED and name not in _SILENT) or name in _COMBINED:
-            other[name] = text
-    _whole_job(stated, other, options)
-    stated = {name: value for name, value in _DEFAULTS.items() if not _given(name, stated, other)} | stated
-    found, refused = sorted_factors(stated)
-    kept = {name[:_MAX_NAME]: text[:_MAX_TEXT] for name, text in other.items() if name not in _SILENT}
-    return found, kept | refused
-
-
-def _whole_job(stated: dict[str, Value], other: dict[str, str], options: Mapping[str, str]) -> None:
-    """fio's size is the total of a job's files and its io_size is per job; ours are per file and in all. A pattern
-    whose I/Os neither follow each other nor skip blocks has no factor."""
-    _separate(stated)
-    gap = stated.pop("skip", None)
-    try:
-        stated |= sequence(gap, int(stated.get("block_size") or 4096)) if isinstance(gap, int) else {}
-    except OptionRefused:
-        stated.pop("pattern")
-        other |= {name: options[name] for name in _OPTIONS_OF["pattern"] if name in options}
-    jobs, files = int(stated.get("numjobs") or 1), int(stated.get("files") or 1)
-    if isinstance(stated.get("size"), int) and files:
-        stated["size"] = int(stated["size"] or 0) // files
-    if isinstance(stated.get("amount"), int):
-        stated["amount"] = int(stated["amount"] or 0) * jobs
-    if not stated.keys().isdisjoint(_SEVERAL_SIZES):
-        stated.pop("block_size", None)
-        stated.pop("write_block_size", None)
-
-
-def _separate(stated: dict[str, Value]) -> None:
-    """A pattern that does not mix has only one of the separate values of reads and writes."""
-    pattern = Pattern(str(stated.get("pattern", Pattern.READ)))
-    for name in () if pattern.mixed else _OF_BOTH:
-        of_writes = stated.pop(f"write_{name}", None)
-        if of_writes is not None and pattern.writes:
-            stated[name] = of_writes
-
-
-_SEVERAL_SIZES = ("block_split", "block_range")  # instead of a block size
-_OPTIONS_OF = {
-    "pattern": ("rw", "readwrite"),
-    "block_size": ("bs", "blocksize", "bsrange", "blocksize_range", "bssplit"),
-    "iodepth": ("iodepth",),
-    "numjobs": ("numjobs",),
-    "direct": ("direct", "buffered"),
-}
-
-
-def _given(name: str, stated: Mapping[str, Value], other: Mapping[str, str]) -> bool:
-    """Whether an option sets the factor, even to a value that no factor has."""
-    if name == "block_size" and not stated.keys().isdisjoint(_SEVERAL_SIZES):
-        return True
-    return any(option in other for option in _OPTIONS_OF[name])
-
 
 _DIRECTIONS = (Direction.READ, Direction.WRITE, Direction.TRIM)
 _MIXED = (None,)  # unified_rw_reporting=1: reads and writes together
@@ -125,6 +33,11 @@ _MERGED = (
     "The options in this entry are not those of all its I/Os, as if fio had merged different jobs "
     "(group_reporting). They are left out."
 )
+_MORE_PROCESSES = 0.5  # than the options state: jobs of another section, because none of a section can run longer
+_MOST_CONTRADICTION = 0.02  # of the IOPS, besides one I/O: fio 2.x prints whole IOPS
+_WITHOUT_GLOBAL_NUMJOBS = (2, 3), (3, 4)  # versions whose JSON leaves numjobs out of the global options (issue 237)
+_IOPS_AND_COUNT = "IOPS and number of I/Os"
+_LOG_OPTIONS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log")
 
 
 def measurements(runs: Sequence[Run]) -> list[Measurement]:
@@ -188,14 +101,13 @@ def _flow(job: Job, direction: Direction | None) -> Flow:
 def _measured(run: Run, group: Sequence[Job], direction: Direction | None, beside: str) -> Measurement:
     document = run.document
     flows = [flow for job in group if (flow := _flow(job, direction)).active]
-    found, other = factors(document.global_options | group[0].options)
+    found, other, assumed_factors, of_options = _options(document, group)
+    all_flows = [_flow(job, way) for job in group for way in (*_DIRECTIONS, None)]
+    contradictions = tuple(filter(None, map(_contradiction, all_flows)))
     if clients := sorted({job.hostname for job in group if job.hostname}):
         other["clients"] = ", ".join(clients)[:500]
-    merged = _is_merged(group, found, document.global_options | group[0].options)
-    if merged:
-        found, other = {}, {}
-    if beside:
-        other[BESIDE_JOBS] = beside
+    errors = ", ".join(str(code) for code in sorted({job.error for job in group if job.error}))
+    doubtful = {BESIDE_JOBS: beside, JOB_ERROR: errors, CONTRADICTION: _IOPS_AND_COUNT if contradictions else ""}
     combined, notes = latency(flows)
     if problem := _wrong_latency(document.version, found):
         combined, notes = Latency(), (problem,)
@@ -205,22 +117,66 @@ def _measured(run: Run, group: Sequence[Job], direction: Direction | None, besid
         name=group[0].jobname[:200],
         direction=direction,
         factors=found,
-        other=other,
+        assumed=assumed_factors,
+        other=other | {label: text for label, text in doubtful.items() if text},
         **_rates(flows),  # type: ignore[arg-type]
         latency=combined,
         metrics=_metrics(flows) | _cpu(group, document.global_options),
         measured_at=_time(document),
-        notes=(*run.notes, *_errors(group), *([_MERGED] if merged else []), *notes),
+        log_names=_log_names(document, group),
+        notes=(*run.notes, *_errors(group), *of_options, *contradictions[:1], *notes),
     )
 
 
-def _is_merged(group: Sequence[Job], found: Mapping[str, Value], options: Mapping[str, str]) -> bool:
-    """With group_reporting, fio prints the sum of all jobs of a group with the options of one of them."""
+_Options = tuple[dict[str, Value], dict[str, str], Set[str], tuple[str, ...]]
+
+
+def _options(document: Document, group: Sequence[Job]) -> _Options:
+    """The factors of a section, options without a factor, those factors that are fio's defaults, and notes.
+
+    With group_reporting, fio prints the sum of all jobs of a group with the options of one of them. Of such an entry
+    only the global options are known, and no default."""
+    common, job = document.global_options, group[0]
+    stated = common | job.options
+    uncertain = _uncertain(document, stated)
+    if "numjobs" in uncertain and "group_reporting" not in stated:  # each job has an entry
+        stated, uncertain = stated | {"numjobs": str(len(group))}, frozenset()
+    for options, unknown in ((stated, uncertain), (common, DEFAULTS.keys())):
+        found, other = factors(options, unknown)
+        if options and not _is_merged(group, found, options, of_all=options is common):
+            notes = () if options is not common else (_MERGED,)
+            return found, other, assumed(options, found), notes
+    return {}, {}, frozenset(), (_MERGED,) if common or job.options else ()
+
+
+def _uncertain(document: Document, options: Mapping[str, str]) -> Set[str]:
+    """The factors whose default is not certain: older versions do not print numjobs of the section [global]."""
+    if "numjobs" in options or not document.global_options:
+        return frozenset()
+    match = re.search(r"(\d{1,4})\.(\d{1,4})", document.version)
+    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    first, last = _WITHOUT_GLOBAL_NUMJOBS
+    return frozenset({"numjobs"}) if first <= version <= last else frozenset()
+
+
+def _log_names(document: Document, group: Sequence[Job]) -> tuple[str, ...]:
+    """The prefixes of its logs, "" if it is the name of the job."""
+    options = document.global_options | group[0].options
+    return tuple(dict.fromkeys(options[name] or group[0].jobname for name in _LOG_OPTIONS if name in options))
+
+
+def _is_merged(group: Sequence[Job], found: Mapping[str, Value], options: Mapping[str, str], *, of_all: bool) -> bool:
+    """Whether the options are not those of all I/Os of the entry. `of_all`: they are only those of all sections."""
     job = group[0]
-    if job.options.get("name", job.jobname) != job.jobname:
+    if not of_all and job.options.get("name", job.jobname) != job.jobname:
         return True
-    stated = "pattern" in found and not {"rw", "readwrite"}.isdisjoint(options)
-    if not stated or "verify" in options:  # a verification reads what was written
+    if "verify" in options:  # a verification reads what was written
+        return False
+    stated_jobs = found.get("numjobs")
+    processes = job.job_runtime / _longest(job) if job.job_runtime and _longest(job) else 0.0
+    if not of_all and isinstance(stated_jobs, int) and processes > stated_jobs + _MORE_PROCESSES:
+        return True
+    if "pattern" not in found or {"rw", "readwrite"}.isdisjoint(options):
         return False
     pattern = Pattern(str(found["pattern"]))
     return any(
@@ -239,11 +195,17 @@ def _has_other_sizes(flow: Flow, size: Value) -> bool:
 
 
 def _rates(flows: Sequence[Flow]) -> dict[str, float | int | None]:
+    """fio computes the IOPS from its number of I/Os and the runtime, so these count if the IOPS contradict them,
+    unless the bandwidth contradicts them too."""
     runtime = max(flow.runtime for flow in flows)
     ios = None if any(flow.total_ios is None for flow in flows) else sum(flow.total_ios or 0 for flow in flows)
     moved = sum(_bytes(flow) for flow in flows)
     first = flows[0]
-    if len(flows) == 1:
+    iops: float | None
+    rate: float | None
+    if ios is not None and any(map(_contradiction, flows)) and not any(map(_is_other_amount, flows)):
+        iops, rate = ios * 1000 / runtime, moved * 1000 / runtime
+    elif len(flows) == 1:
         iops, rate = first.iops, _bytes_per_s(first)
     elif ios is not None and runtime and all(_exact(flow) for flow in flows):
         iops, rate = ios * 1000 / runtime, moved * 1000 / runtime
@@ -253,6 +215,23 @@ def _rates(flows: Sequence[Flow]) -> dict[str, float | int | None]:
     if iops is None:
         raise ImportRefused("A job has no number for `iops`.")
     return {"iops": iops, "bytes_per_s": rate, "ios": ios, "bytes": moved, "runtime_ms": runtime}
+
+
+def _contradiction(flow: Flow) -> str:
+    """A note, "" if the IOPS are those of the number of I/Os."""
+    if flow.iops is None or not 0 <= flow.iops <= MAX_IOPS or not flow.total_ios or not flow.runtime:
+        return ""
+    counted = flow.total_ios * 1000 / flow.runtime
+    if abs(flow.iops - counted) <= _MOST_CONTRADICTION * counted + max(1.0, 1000 / flow.runtime):
+        return ""
+    return f"The file states {flow.iops:,.6g} IOPS, but its number of I/Os and its runtime give {counted:,.6g}."
+
+
+def _is_other_amount(flow: Flow) -> bool:
+    """Whether the bandwidth is not that of the bytes and the runtime."""
+    rate = flow.bw_bytes if flow.bw_bytes is not None else (flow.bw or 0) * KIB
+    counted = _bytes(flow) * 1000 / flow.runtime if flow.runtime else 0.0
+    return abs(rate - counted) > _MOST_CONTRADICTION * counted + KIB
 
 
 def _bytes(flow: Flow) -> int:
@@ -290,7 +269,7 @@ def _cpu(group: Sequence[Job], common: Mapping[str, str]) -> dict[str, float]:
     found = {}
     for name in ("usr_cpu", "sys_cpu"):
         shares = [(getattr(job, name), _processes(job, common)) for job in group]
-        if all(share is not None for share, _ in shares):
+        if all(share is not None and share >= 0 for share, _ in shares):  # below 0 after an overflow of fio
             found[f"{name}_percent"] = sum(share * processes for share, processes in shares)
     flows = [_flow(job, way) for way in _active(group, _DIRECTIONS) or _MIXED for job in group]
     ios = [flow.total_ios for flow in flows if flow.active]
@@ -303,6 +282,8 @@ def _cpu(group: Sequence[Job], common: Mapping[str, str]) -> dict[str, float]:
 def _cpu_ms(job: Job, common: Mapping[str, str]) -> float | None:
     """None if the number of processes is not known: older versions of fio print neither runtimes nor options."""
     if job.usr_cpu is None or job.sys_cpu is None or not (job.job_runtime or common or job.options):
+        return None
+    if min(job.usr_cpu, job.sys_cpu) < 0:
         return None
     runtime = job.job_runtime or _longest(job) * _processes(job, common)
     return (job.usr_cpu + job.sys_cpu) / 100 * runtime

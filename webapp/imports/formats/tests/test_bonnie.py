@@ -43,3 +43,21 @@ def test_too_short_tests_of_2_00_are_no_measurements(name: str) -> None:
 def test_a_truncated_line_is_refused() -> None:
     with pytest.raises(ImportRefused, match="truncated"):
         bonnie.parse(text("bonnie/1.97.csv")[:80])
+
+
+def test_without_the_tests_per_character() -> None:
+    """bonnie++ -f."""
+    found = parsed("bonnie/1.97-fast.txt")
+    assert [m.name for m in found] == [
+        "Sequential output, block", "Sequential output, rewrite", "Sequential input, block", "Random seeks",
+    ]  # fmt: skip
+    assert [m.bytes_per_s for m in found] == [118_414 * 1024, 57_046 * 1024, 140_063 * 1024, None]
+    assert [m.latency.max_ns for m in found] == [567e6, 1232e6, 61_231e3, 456e6]
+    assert [m.metrics["cpu_percent"] for m in found] == [23, 15, 14, 5]
+
+
+def test_the_size_of_a_chunk() -> None:
+    found = parsed("bonnie/2.00-chunk.txt")
+    assert len(found) == 6
+    assert {(m.factors["size"], m.other["chunk size"]) for m in found} == {(64 * 2**30, "4k")}
+    assert [m.bytes_per_s for m in found[:3]] == [300 * 1024, 16 * 2**20, 60 * 2**20]

@@ -147,6 +147,14 @@ def test_elbencho_csv() -> None:
     assert read.measured_at is None  # the time has no zone
 
 
+def test_the_command_of_elbencho_is_in_quotes_without_commas() -> None:
+    (write,) = parsed("elbencho/3.0-command.csv")
+    assert (write.iops, write.bytes_per_s, write.runtime_ms) == (1024, 1024 * 2**20, 2000)
+    assert (write.tool_version, write.factors["numjobs"]) == ("3.0-1", 2)
+    with pytest.raises(ImportRefused, match="truncated"):
+        elbencho.parse(text("elbencho/3.0-command.csv").replace(",3.0-1", ""))
+
+
 def test_elbencho_json() -> None:
     read, mixed, reads_of_mix = parsed("elbencho/3.1.json")
     assert (read.iops, read.bytes_per_s, read.bytes) == (20000, 81_920_000, 819_200_000)

@@ -33,6 +33,21 @@ def test_dd_of_busybox_and_bsd() -> None:
     assert bsd.bytes_per_s == 125829120
 
 
+def test_dd_in_other_languages_and_of_macos() -> None:
+    found = parsed("dd/languages.txt")
+    assert [round(one.ios or 0) for one in found] == [100, 200, 300, 400, 500, 600]
+    assert [one.runtime_ms for one in found] == [2000, 500, 1500, 4000, 5000, 6000]
+    assert {one.factors["block_size"] for one in found} == {MIB}
+    assert [one.direction for one in found] == [WRITE, READ, READ, WRITE, WRITE, READ]
+
+
+def test_an_old_dd_without_bytes_says_what_is_missing() -> None:
+    old = "# dd if=/dev/zero of=x bs=1024k count=10\n10+0 records in\n10+0 records out\n"
+    assert dd.sniff(old)
+    with pytest.raises(ImportRefused, match="only the numbers of records"):
+        dd.parse(old)
+
+
 def test_dd_without_time_is_refused() -> None:
     with pytest.raises(ImportRefused, match="0 seconds"):
         dd.parse("dd if=/dev/zero of=x\n1+0 records in\n1+0 records out\n512 bytes copied, 0.000 s, Infinity B/s\n")

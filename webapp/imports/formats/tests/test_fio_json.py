@@ -10,6 +10,7 @@ from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.fio_json.latency import bin_value
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.results.reading.doubts import CONTRADICTION, JOB_ERROR
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE
@@ -197,9 +198,10 @@ def test_sizes_are_of_each_file_and_amounts_of_all_jobs() -> None:
     assert measured.factors["amount"] == 2**31
 
 
-def test_an_error_of_a_job_is_a_note() -> None:
+def test_an_error_of_a_job_is_a_doubt() -> None:
     (measured,) = fio_json.parse(_job(error=5))
     assert measured.notes == ("fio reports error 5 in this job.",)
+    assert measured.other[JOB_ERROR] == "5"
 
 
 def test_not_a_number_in_an_unused_field_is_no_obstacle() -> None:
@@ -315,8 +317,46 @@ def test_a_job_that_starts_later_may_still_overlap(delay: str, beside: list[str 
 def test_options_of_one_of_several_merged_jobs_are_left_out(entry: dict[str, Any]) -> None:
     """group_reporting prints the sum of different jobs with the options of the last of them."""
     for measured in fio_json.parse(_jobs(entry)):
-        assert measured.factors == {}
+        assert measured.factors == {"direct": True}  # a global option
         assert any("group_reporting" in note for note in measured.notes)
+
+
+def test_more_processes_than_the_options_state_are_those_of_another_section() -> None:
+    options = {"rw": "randread", "iodepth": "32", "numjobs": "3"}
+    entry = _reader(**{"job options": options, "read": _did(4096) | {"runtime": 1000}})
+    (alone,) = fio_json.parse(_jobs(entry | {"job_runtime": 3000}))
+    assert (alone.factors["iodepth"], alone.factors["numjobs"]) == (32, 3)
+    (merged,) = fio_json.parse(_jobs(entry | {"job_runtime": 4000}))
+    assert merged.factors == {"direct": True}
+
+
+@pytest.mark.parametrize(("version", "numjobs"), [("fio-2.2", 1), ("fio-2.3", None), ("fio-3.4", None), ("fio-3.5", 1)])
+def test_numjobs_of_the_section_global_is_unknown_where_fio_does_not_print_it(version: str, numjobs: int) -> None:
+    """stat.c of 2.3 to 3.3 (json_add_job_opts, axboe/fio issue 237)."""
+    document = json.loads(_job(**{"job options": {"rw": "randwrite", "io_size": "1g"}, "job_runtime": None}))
+    document |= {"fio version": version, "global options": {"group_reporting": "1", "iodepth": "4"}}
+    (measured,) = fio_json.parse(json.dumps(document))
+    assert measured.factors.get("numjobs") == numjobs
+    assert ("amount" in measured.factors) is (numjobs is not None)  # io_size is per job
+    document["global options"] = {"iodepth": "4"}  # without group_reporting, each job has an entry
+    document["jobs"] *= 2
+    (each,) = fio_json.parse(json.dumps(document))
+    assert each.factors["numjobs"] == (numjobs or 2)
+
+
+def test_iops_that_contradict_the_counts_are_a_doubt() -> None:
+    flow = _did(4096) | {"runtime": 1000}
+    (right,) = fio_json.parse(_jobs(_reader(read=flow)))
+    assert CONTRADICTION not in right.other
+    (wrong,) = fio_json.parse(_jobs(_reader(read=flow | {"iops": 244_000.0})))
+    assert wrong.iops == 1000
+    assert wrong.other[CONTRADICTION]
+
+
+def test_a_negative_cpu_share_is_left_out() -> None:
+    (measured,) = fio_json.parse(_job(usr_cpu=-14.5, sys_cpu=3.0))
+    assert "usr_cpu_percent" not in measured.metrics
+    assert measured.metrics["sys_cpu_percent"] == 4 * 3.0
 
 
 def test_reads_that_verify_writes_are_no_sign_of_merged_jobs() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.imports.formats.fio_json.combine import factors
+from webapp.imports.formats.fio_options import factors
 from webapp.plans.tests.test_fio_lines import TAKEN
 
 

@@ -15,6 +15,21 @@ def test_each_example_is_recognised_by_its_content(path: Path) -> None:
     assert formats.parse(path.read_text())[1]
 
 
+def test_all_tools_of_a_log_are_read_or_named() -> None:
+    log = "\n".join(
+        (DATA / name).read_text() for name in ("hdparm/9.65.txt", "dd/gnu-9.txt", "fio-text/3.33-group.txt")
+    )
+    parsed = formats.parse(f"\x1b[33mRunning tests\x1b(B\x1b[m\n{log}")
+    assert parsed.format == "fio-text + hdparm + dd"
+    assert {one.tool for one in parsed.measured} == {"fio", "hdparm", "dd"}
+    assert parsed.notes == ()
+    without_command = formats.parse(re.sub(r".*dd .*", "", log))
+    assert {one.tool for one in without_command.measured} == {"fio", "hdparm"}
+    assert [note.split(".")[0] for note in without_command.notes] == ["Not read: dd"]
+    rados = formats.parse(log + "Total time run:         10.5\n")
+    assert rados.notes == ("Not read: rados bench.",)
+
+
 def test_windows_line_ends() -> None:
     for path in EXAMPLES:
         text = path.read_text()

@@ -71,3 +71,20 @@ def test_runs_in_one_file_are_repeats() -> None:
 def test_a_truncated_run_is_refused() -> None:
     with pytest.raises(ImportRefused, match="truncated"):
         sysbench_fileio.parse(text("sysbench-fileio/1.0-rndrw.txt").split("Throughput")[0])
+
+
+def test_throughput_of_1_1() -> None:
+    (measured,) = parsed("sysbench-fileio/1.1-seqrewr.txt")
+    assert (measured.tool_version, measured.direction) == ("1.1.0-df89d34", Direction.WRITE)
+    assert measured.iops == 9057.41
+    assert measured.bytes_per_s == pytest.approx(88.45 * 2**20)
+    assert measured.bytes_per_s == pytest.approx((measured.iops or 0) * 10 * 1024, rel=1e-4)
+    assert measured.runtime_ms is None  # not printed
+    assert measured.latency.percentiles == {95.0: 1.12e6}
+
+
+def test_a_run_without_the_line_of_its_version() -> None:
+    _, _, rest = text("sysbench-fileio/1.1-seqrewr.txt").partition("\n")
+    (measured,) = sysbench_fileio.parse(rest)
+    assert (measured.tool_version, measured.iops) == ("", 9057.41)
+    assert sysbench_fileio.sniff(rest)
