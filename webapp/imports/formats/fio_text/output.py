@@ -8,7 +8,7 @@ pasted text, and each line may have text in front, such as the time of a log or 
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -18,7 +18,6 @@ from worker.contract.items import Direction
 KINDS = ("slat", "clat", "lat")
 _UNITS = {"n": 1.0, "u": US, "m": MS}
 _PREFIXES = " kmgtpe"
-_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
 _NUMBER = r"\d{1,20}(?:\.\d{1,6})?"
 _RATE, _OLD_RATE = rf"{_NUMBER} ?[kKMGTPE]?i?(?:B|bit)", rf"{_NUMBER} ?[KMGTPE]?(?:B|bit)?"
 _AMOUNT = re.compile(rf"({_NUMBER}) ?([kKMGTPE]?)(i?)(B|b|bit)?")
@@ -86,6 +85,7 @@ class Entry(msgspec.Struct):
     """The results of a job, or of the jobs of a group. `jobs` is 0 if the line with its name is missing."""
 
     name: str = ""
+    line: int = 0  # of the text
     client: str = ""
     group: int = 0
     jobs: int = 0
@@ -156,30 +156,31 @@ def _has_exact_zeros(version: str) -> bool:
 def runs(text_lines: Iterable[str]) -> list[Run]:
     """The runs in the lines of a text, in order. Raises ImportRefused for impossible numbers."""
     reader = _Reader()
-    for line in _joined(text_lines):
+    for number_of_line, line in _joined(text_lines):
+        reader.line = number_of_line
         if "=" in line or "fio" in line or "percentiles" in line or "Run status" in line:
-            reader.read(_COLOURS.sub("", line).replace("\xa0", " "))
+            reader.read(line.replace("\xa0", " "))
     for run in reader.runs:
         if len(run.before) > len(run.entries):  # the text is cut off in its last interval
             run.entries = run.before
     return [run for run in reader.runs if run.entries or run.sums]
 
 
-def _joined(text_lines: Iterable[str]) -> Iterable[str]:
-    """Commands that go on in the next line as one line."""
+def _joined(text_lines: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers. Commands that go on in the next line are one line."""
     command = ""
-    for line in text_lines:
+    for place, line in enumerate(text_lines, start=1):
         if line.endswith("\\") and len(command) < 4000 and (command or "fio" in line):
             command += line[:-1] + " "
             continue
-        yield command + line
+        yield place, command + line
         command = ""
-    yield command
 
 
 class _Reader:
     def __init__(self) -> None:
         self.runs = [Run()]
+        self.line = 0
         self._entry: Entry | None = None  # whose lines are being read
         self._flow: Flow | None = None
         self._group = 0  # whose sums are being read
@@ -238,7 +239,7 @@ class _Reader:
         client, name = _name(line[: match.start()].rstrip().removesuffix(":"))
         entry = Entry(
             name=name, client=client, group=int(match[1]), jobs=int(match[2]), error=int(match[3]),
-            error_text=match[4] or "", pid=int(match[5]) if match[5] else None,
+            error_text=match[4] or "", pid=int(match[5]) if match[5] else None, line=self.line,
         )  # fmt: skip
         if self._summed:
             same = {each.process for each in self._run.entries if each.pid is not None}
@@ -264,7 +265,7 @@ class _Reader:
             if self._summed or (self._run.entries and not self._run.entries[-1].jobs):
                 self._new_run()
             _, name = _name(line[: match.start()])
-            self._entry = Entry(name=name)
+            self._entry = Entry(name=name, line=self.line)
             self._run.entries.append(self._entry)
         self._entry.flows.append(flow)
         self._flow, self._percentiles = flow, None

@@ -20,6 +20,7 @@ _ALL_CLIENTS = "All clients"
 _MOST_OFF = 0.05  # tolerance of a mean size of I/Os; a larger difference is not rounding
 _ISSUED_PLACE = {Direction.READ: 0, Direction.WRITE: 1, Direction.TRIM: 2}
 _MERGED = "This entry is the sum of different sections ({names}) with group_reporting. Their options are left out."
+_PLACE = "place in the text"
 _NO_OPTIONS = "The line with the options of this job (rw, bs, iodepth) is missing in the text."
 _OTHER_SIZES = "The options contradict the mean size of the I/Os. They are left out."
 _IOPS_AND_COUNT = "IOPS and number of I/Os"
@@ -165,7 +166,10 @@ def _options(run: Run, entries: Sequence[Entry]) -> tuple[dict[str, Value], dict
     if run.command and _agrees(run.command, shown, first, jobs):
         actual: dict[str, str] = {name: shown[name] for name in ("ioengine", "iodepth") if name in shown}
         return *factors({**actual, **run.command}), ()
-    return *factors(shown | number_of_jobs, DEFAULTS.keys()), () if section else (_NO_OPTIONS,)
+    found, other = factors(shown | number_of_jobs, DEFAULTS.keys())
+    if section is not None:
+        return found, other, ()
+    return found, {_PLACE: f"line {first.line}"}, (_NO_OPTIONS,)  # may be another test than others of the same name
 
 
 def _agrees(command: Mapping[str, str], shown: Mapping[str, str], entry: Entry, jobs: int) -> bool:

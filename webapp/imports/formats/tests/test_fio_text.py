@@ -147,6 +147,14 @@ def test_runs_in_one_file_are_repeats() -> None:
     assert BESIDE_JOBS not in second.other
 
 
+def test_results_without_options_are_no_repeats() -> None:
+    """They may be of different tests, such as of other block sizes."""
+    found = fio_text.parse(FLOW + "with a larger queue depth:\n" + FLOW.replace("2500", "4000"))
+    assert [(one.repeat, one.other) for one in found] == [
+        (1, {"place in the text": "line 1"}), (1, {"place in the text": "line 3"}),
+    ]  # fmt: skip
+
+
 def test_the_sum_of_a_group_alone() -> None:
     new = (
         "   READ: bw=97.7MiB/s (102MB/s), 97.7MiB/s-97.7MiB/s (102MB/s-102MB/s), io=977MiB (1024MB), run=9-10000msec\n"
