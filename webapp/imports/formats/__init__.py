@@ -13,9 +13,12 @@ import msgspec
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import (
+    bench_sh,
     bm_flash,
     bonnie,
     dd,
+    disk_mark,
+    diskspd,
     elbencho,
     ezfio,
     fio_json,
@@ -23,12 +26,15 @@ from webapp.imports.formats import (
     fio_text,
     hdparm,
     iometer,
+    ioping,
     iozone,
+    pgbench,
     plain_csv,
     sysbench_fileio,
     unread,
     vdbench,
     xdd,
+    yabs,
 )
 from webapp.imports.measurement import Measurement
 
@@ -42,7 +48,7 @@ _CUT_IS_REFUSED = ("fio-json", "fio-text", "dd", "hdparm")  # text follows their
 _OF_FIO = ("fio-json", "fio-text", "fio-terse")  # those that say more first
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\([AB0])")  # of terminals
 _MOST_NAME = 40
-LOG_CHARACTERS = 1024 * 1024  # of a log, in which the outputs of tools are searched
+LOG_CHARACTERS = 8 * 1024 * 1024  # of a log whose whole text is searched for outputs of tools
 
 
 class Parsed(NamedTuple):
@@ -70,6 +76,12 @@ _MODULES = {
     "sysbench-fileio": sysbench_fileio,
     "bonnie": bonnie,
     "bm-flash": bm_flash,
+    "disk-mark": disk_mark,
+    "yabs": yabs,
+    "bench-sh": bench_sh,
+    "ioping": ioping,
+    "diskspd": diskspd,
+    "pgbench": pgbench,
     "xdd": xdd,
     "iozone": iozone,
     "hdparm": hdparm,
@@ -77,7 +89,10 @@ _MODULES = {
     PLAIN_CSV: plain_csv,
 }
 # Outputs that stand in a log beside those of other tools. All others are a whole file.
-_IN_LOGS = ("fio-json", "fio-terse", "fio-text", "sysbench-fileio", "bonnie", "bm-flash", "iozone", "hdparm", "dd")
+_IN_LOGS = (
+    "fio-json", "fio-terse", "fio-text", "sysbench-fileio", "bonnie", "bm-flash", "disk-mark", "yabs", "bench-sh",
+    "ioping", "diskspd", "pgbench", "iozone", "hdparm", "dd",
+)  # fmt: skip
 FORMATS: Mapping[str, Format] = {name: cast("Format", module) for name, module in _MODULES.items()}
 
 
@@ -97,7 +112,8 @@ def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> Parsed:
     text = _COLOURS.sub("", text) if "\x1b" in text else text
     name = recognised(text, columns)
     if not name or name in _IN_LOGS:
-        found = [each for each in _recognised(text[:LOG_CHARACTERS]) if each in _IN_LOGS]
+        whole = text if len(text) <= LOG_CHARACTERS else text[:HEAD_CHARACTERS]
+        found = [each for each in _recognised(whole) if each in _IN_LOGS]
         if found:
             return _of_log(text, found)
     if not name:

@@ -7,6 +7,7 @@ bon_csv2txt.cpp; the columns of the CSV formats are those of `bonnie++ -q` and o
 Tests of creating and deleting files are not imported.
 """
 
+import io
 import re
 from collections.abc import Sequence
 
@@ -41,7 +42,7 @@ _NOTES = {
 
 
 def sniff(head: str) -> bool:
-    return any(_CSV.match(line) or _TITLE.match(line) or _is_old_csv(line) for line in head.split("\n"))
+    return any(_CSV.match(line) or _TITLE.match(line) or _is_old_csv(line) for line in io.StringIO(head))
 
 
 def _is_old_csv(line: str) -> bool:

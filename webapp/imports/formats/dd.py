@@ -6,6 +6,7 @@ Only bytes and seconds are used, because the printed rate has two or three digit
 `status=progress` prints the same line each second. Only the one after the numbers of records is a result.
 """
 
+import io
 import re
 from collections.abc import Iterator
 
@@ -34,7 +35,7 @@ _SINKS = ("/dev/null", "/dev/zero")
 def sniff(head: str) -> bool:
     """Two lines of records, one after the other."""
     before = False
-    for line in head.split("\n"):
+    for line in io.StringIO(head):
         counted = "+" in line and len(line) < _MOST_OF_LINE and _RECORDS.fullmatch(line.rstrip()) is not None
         if counted and before:
             return True

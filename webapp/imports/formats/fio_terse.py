@@ -9,6 +9,7 @@ file. From version 3 on, each line ends with the counters of the disks over the 
 of a run and differ between runs. Without such counters, nothing tells both cases apart.
 """
 
+import io
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
@@ -42,7 +43,7 @@ _UNKNOWN_RUN = "unless the equal lines are repeated runs"
 
 
 def sniff(head: str) -> bool:
-    return any(_is_terse(line) for line in head.split("\n"))
+    return any(_is_terse(line) for line in io.StringIO(head))
 
 
 def _is_terse(line: str) -> bool:

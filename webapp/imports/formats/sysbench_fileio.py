@@ -100,7 +100,7 @@ class _Run:
 
     def measurements(self) -> list[Measurement]:
         for needed in ("mode", "block", "time"):
-            if needed not in self.found and not (needed == "time" and _THROUGHPUTS[0] in self.found):
+            if needed not in self.found and not (needed == "time" and self._has_throughputs()):
                 raise ImportRefused(f"A run of sysbench has no line for its {needed}: the file is truncated.")
         found = [
             self._measured(direction, rates)
@@ -116,7 +116,7 @@ class _Run:
 
     def _rates(self, place: int) -> dict[str, float | int | None]:
         """Of reads (0) or writes (1)."""
-        if all(name in self.found for name in _THROUGHPUTS):  # 1.1
+        if self._has_throughputs():
             throughput = self.found[_THROUGHPUTS[place]]
             return {"iops": number(throughput[1], "IOPS"), "bytes_per_s": number(throughput[2], "MiB/s") * MIB}
         seconds = number(self.found["time"][1], "time")
@@ -129,6 +129,10 @@ class _Run:
             raise ImportRefused(f"A run of sysbench has no line `{ios}/s` or `{moved}, MiB/s`: the file is truncated.")
         rate, mib_per_s = number(self.found[ios][1], ios), number(self.found[moved][1], moved)
         return {"iops": rate, "bytes_per_s": mib_per_s * MIB}
+
+    def _has_throughputs(self) -> bool:
+        """As 1.1 prints them, without a time."""
+        return all(name in self.found for name in _THROUGHPUTS)
 
     def _block(self) -> int:
         return size(self.found["block"][1], "block size")

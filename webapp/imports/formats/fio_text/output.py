@@ -6,6 +6,7 @@ pasted text, and each line may have text in front, such as the time of a log or 
 --status-interval, fio prints all entries again, with the same process ids: the last ones count.
 """
 
+import io
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,8 +37,8 @@ _FLOW = re.compile(
     rf"(?: {{0,9}}\(({_RATE})/s\))?(?: {{0,9}}\([^()/]{{1,30}}/(\d{{1,15}})msec\))?"
 )
 _OLD_FLOW = re.compile(
-    rf"(read|write|trim|mixed) {{0,3}}: {{1,9}}io= ?({_OLD_RATE}), bw= ?({_OLD_RATE})/s"
-    rf", iops= ?({_NUMBER}[KMG]?) {{0,3}}, runt= {{0,10}}(\d{{1,15}}) ?msec"
+    rf"(read|write|trim|mixed) {{0,3}}: {{1,9}}io= {{0,9}}({_OLD_RATE}), bw= {{0,9}}({_OLD_RATE})/s"
+    rf", iops= {{0,9}}({_NUMBER}[KMG]?) {{0,3}}, runt= {{0,10}}(\d{{1,15}}) ?msec"
 )
 _LATENCY = re.compile(
     rf"\b([sc]?lat) ?\(([num])sec\) {{0,3}}: min= {{0,9}}({_NUMBER})([kKMG]?) ?, max= {{0,9}}({_NUMBER})([kKMG]?) ?, "
@@ -122,7 +123,7 @@ class Run(msgspec.Struct):
 def has_results(head: str) -> bool:
     """Whether a text has a line with results of a job or of a group."""
     return any(
-        _FLOW.search(line) or _OLD_FLOW.search(line) or _SUM.search(line) for line in head.split("\n") if "=" in line
+        _FLOW.search(line) or _OLD_FLOW.search(line) or _SUM.search(line) for line in io.StringIO(head) if "=" in line
     )
 
 

@@ -62,6 +62,8 @@ def _damaged(draw: st.DrawFn, original: str) -> str:
 
 def _has_value(one: Measurement) -> bool:
     rates, latency = (one.iops, one.bytes_per_s), one.latency
+    if not one.is_io:
+        return bool(one.metrics)
     return bool(latency.percentiles) or any(value is not None for value in (*rates, latency.mean_ns, latency.max_ns))
 
 
