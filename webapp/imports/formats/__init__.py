@@ -111,7 +111,8 @@ def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> Parsed:
     read."""
     text = _COLOURS.sub("", text) if "\x1b" in text else text
     name = recognised(text, columns)
-    if not name or name in _IN_LOGS:
+    is_json = name == "fio-json" and text.lstrip().startswith("{") and text.rstrip().endswith("}")
+    if not is_json and (not name or name in _IN_LOGS):  # JSON alone is most of what large imports have
         whole = text if len(text) <= LOG_CHARACTERS else text[:HEAD_CHARACTERS]
         found = [each for each in _recognised(whole) if each in _IN_LOGS]
         if found:

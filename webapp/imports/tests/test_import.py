@@ -374,6 +374,17 @@ def test_imported_tests_that_do_not_show_the_drive_alone_are_doubted() -> None:
     assert words == ["memory, not a drive", *["beside other jobs"] * 4]
 
 
+def test_a_job_with_an_error_and_a_contradiction_are_doubted() -> None:
+    made = begun()
+    job = json.loads(FIO.read_text())
+    job["jobs"][0]["error"] = 5
+    for way in ("read", "write"):
+        job["jobs"][0][way]["iops"] *= 3
+    add_found(made, [Read("b.json", json.dumps(job, indent=2))])
+    words = [sorted(doubt.short for doubt in doubts(row)) for row in rows_of(made)]
+    assert words == [["contradicts itself", "ended with an error"]] * 2
+
+
 def test_a_mean_over_several_tests_of_one_import_is_doubted() -> None:
     """Read and Re-read of iozone have equal factors; the second comes from the page cache."""
     made = an_import(text="name,pattern,block_size,iops\nRead,read,4k,100\nRe-read,read,4k,900\n")
