@@ -124,6 +124,7 @@ def test_every_module_that_is_a_command_is_called_by_a_make_target_or_run_here()
         "dev.lab.port_forward",  # QEMU starts it; dev/lab/tests/test_lab.py
         "dev.faults.proxy",
         "dev.faults.behind_controller",  # `make faults` starts them; dev/faults/tests
+        "dev.job_file_proof",  # dev/tests/test_job_file_proof.py
         "dev.worker_lock",  # webapp/tests/test_worker_lock.py
     }
     assert commands - called - {smoke.module for smoke in SMOKES} - scripts == set()

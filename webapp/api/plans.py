@@ -76,15 +76,28 @@ class VersionOut(Schema):
         return version.created_by.username if version.created_by else None
 
 
+class JobFileText(Input):
+    text: str
+    title: str = Field("", max_length=200)
+    variables: dict[str, str] = {}
+    files: dict[str, str] = {}
+
+    def read(self) -> PlanDocument:
+        return read_job_file(self.text, title=self.title, variables=self.variables, files=self.files)
+
+
 class PlanIn(Input):
-    """Either `document` (a plan as JSON) or `yaml` (a plan file)."""
+    """One of `document` (a plan as JSON), `yaml` (a plan file) and `job_file` (a fio job file or command)."""
 
     document: dict[str, Any] | None = None
     yaml: str | None = None
+    job_file: JobFileText | None = None
 
     def read(self) -> PlanDocument:
-        if (self.document is None) is (self.yaml is None):
-            raise PlanFileRefused("Send either `document` or `yaml`.")
+        if sum(form is not None for form in (self.document, self.yaml, self.job_file)) != 1:
+            raise PlanFileRefused("Send one of `document`, `yaml` and `job_file`.")
+        if self.job_file is not None:
+            return self.job_file.read()
         return import_plan(self.yaml) if self.yaml is not None else document_of(self.document)
 
 
@@ -105,10 +118,12 @@ class DifferenceOut(Schema):
     after: str
 
 
-class JobFileIn(Input):
-    text: str
-    title: str = Field("", max_length=200)
+class JobFileIn(JobFileText):
     slug: str | None = None
+
+
+class PlanFileOut(Schema):
+    yaml: str
 
 
 @router.get("/plans", response=list[PlanOut])
@@ -175,8 +190,13 @@ def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVer
 def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanVersion]:
     """Convert a fio job file into a plan; refused options are listed with their lines."""
     person = operator(request)
-    document = read_job_file(payload.text, title=payload.title)
-    return Status(201, version_of(create_plan(document=document, by=person, slug=payload.slug).slug))
+    return Status(201, version_of(create_plan(document=payload.read(), by=person, slug=payload.slug).slug))
+
+
+@router.post("/job-files/yaml", response=PlanFileOut)
+def job_file_as_yaml(request: HttpRequest, payload: JobFileText) -> dict[str, str]:
+    """Convert a fio job file or command into a plan file. Saves nothing."""
+    return {"yaml": export_plan(payload.read())}
 
 
 @router.post("/plans/{slug}/versions", response=VersionOut, auth=OPERATORS)
@@ -360,6 +380,7 @@ class PreviewOut(Schema):
 
     problems: list[str]
     code: str
+    note: str
     skipped: list[str]
     shared: list[str]
     fitting_bytes: int
@@ -422,6 +443,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
     return {
         "problems": problems,
         "code": code,
+        "note": document.note,
         "skipped": made.expansion.skipped,
         "shared": made.shared,
         "fitting_bytes": made.fitting_bytes,

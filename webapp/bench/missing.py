@@ -26,7 +26,10 @@ _NOT_ALONE = {
     STREAM: "A stream beside others cannot be planned alone. Start the plan of the other product here.",
     CHANGE: "One change from a base cannot be planned alone. Start the plan of the other product here.",
     TEST: "No plan runs this test of another tool.",
-    "size_percent": "A share of the target has another size here. Start the plan of the other product here.",
+    **dict.fromkeys(
+        ("size_percent", "offset_percent", "offset_increment_percent", "passes"),
+        "A share of the target has another size here. Start the plan of the other product here.",
+    ),
     "size_memory": "A multiple of the memory has another size here. Start the plan of the other product here.",
 }
 Grid = dict[str, tuple[Value, ...]]

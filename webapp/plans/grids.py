@@ -64,7 +64,7 @@ from worker.recipes.base import write_stop_rule
 # Factors with one level if steps are done once, because the steps prepare the targets for all trials of the part.
 _ONE_LEVEL = frozenset({
     BEFORE, AT_ONCE, HOSTS_AT_ONCE, STREAMS, STREAMS_ON, "size", "size_percent", "size_memory", "files", "offset",
-    "offset_increment",
+    "offset_increment", "offset_percent", "offset_increment_percent",
 })  # fmt: skip
 
 
@@ -113,7 +113,7 @@ def _silent_by_level(engine: PlanEngine, levels: Levels) -> list[set[str]]:
 def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
     """Every stop rule needs more time than the longest run time."""
     rules = [rule for level in parsed.get("stop", ()) if (rule := StopRuleText().rule(level))]
-    if not rules or "amount" in parsed:
+    if not rules or "amount" in parsed or "passes" in parsed:
         return []
     least = min(int(level or 0) for level in parsed.get("runtime_min", (5,)))
     needed, name = min((least_s(rule, least), write_stop_rule(rule)) for rule in rules)
@@ -222,8 +222,6 @@ def round_problems(document: PlanDocument) -> list[GridProblem]:
 
 # Factors of a part that exclude each other. Pure.
 
-_RELATIVE = ("size_percent", "size_memory")
-
 
 def contradictions(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
     yield from _alternatives(texts)
@@ -270,8 +268,6 @@ def _several_streams(texts: Mapping[str, str]) -> Iterator[GridProblem]:
     for name in texts:
         if stream_and_factor(name)[1] == "stop":
             yield GridProblem(name, "a stop rule looks at the sum of equal streams, and these differ; remove `stop`.")
-        if stream_and_factor(name)[1] in _RELATIVE:
-            yield GridProblem(name, "streams need a size in bytes; use `size`.")
 
 
 MAX_TRIALS = 10_000  # of a run
@@ -435,7 +431,7 @@ def _completed(document: PlanDocument, part: Part, parsed: StreamLevels, texts: 
 
 _SHOWN = 5
 MAX_PROBLEMS = 200
-_OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "at_once"})
+_OF_STOPS = frozenset({"stop", "runtime", "runtime_min", "amount", "passes", "at_once"})
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class GridProblem:
 
 StreamLevels = dict[str, tuple[Value, ...]]
 _SCOPES = {name.partition(".")[0] for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING}
-_RESERVED = frozenset({ALONE, TOGETHER, *_SCOPES})
+RESERVED_NAMES = frozenset({ALONE, TOGETHER, *_SCOPES})
 
 
 def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
@@ -113,7 +113,7 @@ def _names(names: Sequence[str]) -> Iterator[GridProblem]:
     for name, count in Counter(names).items():
         if count > 1:
             yield GridProblem("streams", f"two streams are called {name}. Rename one of them.")
-        if name in _RESERVED:
+        if name in RESERVED_NAMES:
             yield GridProblem("streams", f"a stream cannot be called {name}. Rename it.")
 
 

@@ -54,7 +54,12 @@ _SPEAKING = (
     FactorKind.OPTION,
     FactorKind.CHANGE,
 )
-DERIVED_FROM: Mapping[str, frozenset[str]] = {"size": frozenset({"size_percent", "size_memory"})}  # resolved per target
+DERIVED_FROM: Mapping[str, frozenset[str]] = {  # resolved per target
+    "size": frozenset({"size_percent", "size_memory"}),
+    "amount": frozenset({"passes"}),
+    "offset": frozenset({"offset_percent"}),
+    "offset_increment": frozenset({"offset_increment_percent"}),
+}
 _ABSENT = object()  # differs from every level
 _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)

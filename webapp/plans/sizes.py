@@ -9,20 +9,24 @@ from webapp.core.formatting import bytes_binary
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import engine_of
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, stream_and_factor
 from webapp.plans.fitness import TargetFacts, Workloads, room_of
 from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.points import Point, layout_of, workloads_of
+from webapp.plans.streams import names_of, own_point
 from worker.contract.base import MIB
 from worker.contract.workload import AnyWorkload, TargetKind
 
 # Sizes relative to the target's capacity or the host's memory, resolved when a run starts. Pure.
 #
-# A point with `size_percent` or `size_memory` also gets `size` in bytes, for each target. The size is rounded down to
-# whole blocks of all jobs. All points of a part use the same step, so that jobs and block sizes do not change the
-# size and the points share their files.
+# A point with `size_percent` or `size_memory` also gets `size` in bytes, for each target; one with `offset_percent`
+# gets `offset`, and one with `passes` gets `amount`. The size is rounded down to whole blocks of all jobs. All points
+# of a part use the same step, so that jobs and block sizes do not change the size and the points share their files.
+# Streams have these factors under their names: `reader.size_percent`.
 
-PERCENT, MEMORY = "size_percent", "size_memory"
+PERCENT, MEMORY, PASSES = "size_percent", "size_memory", "passes"
+OFFSETS = {"offset_percent": "offset", "offset_increment_percent": "offset_increment"}
+RELATIVE = frozenset({PERCENT, MEMORY, PASSES, *OFFSETS})
 LARGEST_STEP_SHARE = 0.02  # of the size: above it, each point is rounded on its own
 
 
@@ -31,37 +35,76 @@ class SizeUnknown(ValueError):
 
 
 def sized(points: Sequence[Point], group: Sequence[TargetFacts]) -> list[Point]:
-    """The points with their size in bytes on the smallest target of the group. Raises SizeUnknown."""
-    step = lcm(MIB, *(_step(point) for point in points if _is_relative(point)))
-    return [_with_size(point, group, step) if _is_relative(point) else point for point in points]
+    """The points with their sizes in bytes on the smallest target of the group. Raises SizeUnknown."""
+    own = (own_point(point, name) for point in points for name in names_of(point) or ("",))
+    step = lcm(MIB, *(_step(point) for point in own if _is_relative(point)))
+    return [_with_sizes(point, group, step) if is_relative([point]) else point for point in points]
 
 
 def is_relative(points: Iterable[Point]) -> bool:
-    return any(map(_is_relative, points))
+    return any(stream_and_factor(name)[1] in RELATIVE for point in points for name in point)
 
 
 def _is_relative(point: Point) -> bool:
-    return PERCENT in point or MEMORY in point
+    return not RELATIVE.isdisjoint(point)
 
 
-def _with_size(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
-    wanted = min(_wanted(point, target) for target in group) // int(point.get("files") or 1)
-    own = step if step <= wanted * LARGEST_STEP_SHARE else lcm(MIB, _step(point))
-    return point | {"size": wanted // own * own or wanted // 512 * 512}
+def _with_sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
+    """The point with the sizes of each of its streams. With one target for each stream, the smallest one counts."""
+    names = names_of(point)
+    if not names:
+        return point | _sizes(point, group, step)
+    own = {name: own_point(point, name) for name in names}
+    relative = {name: {factor: own[name][factor] for factor in RELATIVE & own[name].keys()} for name in names}
+    return point | {
+        f"{name}.{factor}": value
+        for name in names
+        for factor, value in (relative[name] | _sizes(own[name], group, step)).items()
+    }
+
+
+def _sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
+    """The factors in bytes that follow from the relative ones of a workload's own point."""
+    found: Point = {}
+    if PERCENT in point or MEMORY in point:
+        wanted = min(_wanted(point, target) for target in group) // int(point.get("files") or 1)
+        own = step if step <= wanted * LARGEST_STEP_SHARE else lcm(MIB, _step(point))
+        found["size"] = wanted // own * own or wanted // 512 * 512
+    for name in OFFSETS.keys() & point.keys():
+        share, unit = int(point[name] or 0), lcm(512, _block(point))
+        found[OFFSETS[name]] = min(_room(target, point, name) for target in group) * share // 100 // unit * unit
+    if PASSES in point:
+        used = point | found
+        size = used.get("size") or min(_room(target, point, PASSES) for target in group)
+        work = engine_of(used).workload(used, seed=1)
+        found["amount"] = int(size or 0) * work.files * work.visits_per_pass * int(point[PASSES] or 0)
+    return found
 
 
 def _wanted(point: Point, target: TargetFacts) -> int:
     if PERCENT in point:
-        room = room_of(target, layout_of(point))
-        if not room:
-            raise SizeUnknown(f"The capacity of {target.shown} is unknown. Give `size` instead of `{PERCENT}`.")
-        return room * int(point[PERCENT] or 0) // 100
+        return _room(target, point, PERCENT) * int(point[PERCENT] or 0) // 100
     if not target.memory_bytes:
         raise SizeUnknown(
             f"The memory of the host of {target.shown} is unknown. Give `size` instead of `{MEMORY}`, or wait for the "
             "host's inventory."
         )
     return target.memory_bytes * int(point[MEMORY] or 0) // 100
+
+
+def _room(target: TargetFacts, point: Point, name: str) -> int:
+    room = room_of(target, layout_of(point))
+    if not room:
+        instead = {PERCENT: "size", PASSES: "amount"} | OFFSETS
+        raise SizeUnknown(f"The capacity of {target.shown} is unknown. Give `{instead[name]}` instead of `{name}`.")
+    return room
+
+
+def _block(point: Point) -> int:
+    try:
+        return engine_of(point).workload(point, seed=1).largest_io_bytes
+    except msgspec.ValidationError:
+        return 1
 
 
 def _step(point: Point) -> int:
@@ -107,12 +150,12 @@ def fitting_bytes(grids: Iterable[PartGrid], targets: Iterable[TargetFacts]) -> 
 
     Of directories and pools, half: file systems need space too, and pools may mirror the smallest drive.
     """
-    rooms = [room for target in targets if (room := _room(target))]
+    rooms = [room for target in targets if (room := _target_room(target))]
     works = (work for grid in grids for work in _workloads(grid))
     return min(rooms) if rooms and _divisor(works, min(rooms)) > 1 else 0
 
 
-def _room(target: TargetFacts) -> int:
+def _target_room(target: TargetFacts) -> int:
     if target.kind is TargetKind.POOL:
         return min((drive.size_bytes for drive in target.drives), default=0) // 2
     return target.size_bytes // (2 if target.kind is TargetKind.DIRECTORY else 1)

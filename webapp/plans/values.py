@@ -100,6 +100,9 @@ def _largest_divisor(value: int) -> tuple[int, str]:
     return 1024**power, names[power]
 
 
+BLOCK = Size(low=1, high=16 * 1024 * 1024, multiple=1)  # buffered I/O may have any block size
+
+
 @dataclass(frozen=True)
 class Duration:
     """Seconds: `3s`, `10m`, `1h`, or a plain number of seconds."""
@@ -308,7 +311,7 @@ class Multiple:
 class BlockRange:
     """fio's bsrange: `4k-64k`. Stored in that form with the shortest sizes."""
 
-    block: Size = Size(high=16 * 1024 * 1024)
+    block: Size = BLOCK
     numeric: bool = False
 
     def parse(self, text: str) -> Value:
@@ -343,7 +346,7 @@ def number_token(unit: str = "", *, negative: bool = False) -> Token:
 class BlockSplit:
     """fio's bssplit: `4k/60:8k/40`; the shares add up to 100 %. Stored in that form with the shortest sizes."""
 
-    block: Size = Size(high=16 * 1024 * 1024)
+    block: Size = BLOCK
     numeric: bool = False
 
     def parse(self, text: str) -> Value:

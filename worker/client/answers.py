@@ -61,6 +61,7 @@ class Estimate:
 @dataclass(frozen=True)
 class Preview:
     problems: list[str]
+    note: str
     skipped: list[str]
     warnings: list[str]
     shared: list[str]

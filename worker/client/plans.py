@@ -1,6 +1,7 @@
-"""`plan check` and `plan push`."""
+"""`plan check`, `plan push` and `plan from`."""
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from urllib.parse import quote
@@ -11,37 +12,56 @@ from .errors import ExitCode, Refused, UsageError
 from .hosts import target_names
 from .server import Server
 
-FILE_CODES = ("plan_file_refused", "plan_refused", "text_refused")
+FILE_CODES = ("plan_file_refused", "plan_refused", "text_refused", "job_file_refused")
+JOB_FILES = (".fio", ".job", ".ini")
+FILE_HELP = "YAML or JSON of a plan, or a fio job file; - for standard input"
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     plan = commands.add_parser("plan", help="check or save a plan file")
     parts = plan.add_subparsers(title="commands", required=True, metavar="COMMAND")
     check = parts.add_parser("check", help="check a plan file and preview a run; saves nothing")
-    check.add_argument("file", metavar="FILE", help="YAML or JSON; - for standard input")
+    check.add_argument("file", metavar="FILE", help=FILE_HELP)
     check.add_argument("--host", default="", help="host of the preview; without it, only the plan itself is checked")
     check.add_argument("--target", action="append", default=[], metavar="T", help="target on the host, or host/target")
     check.add_argument("--json", action="store_true")
+    _add_job_file_options(check)
     check.set_defaults(command=run_check)
     push = parts.add_parser("push", help="create a plan, or save its next version")
-    push.add_argument("file", metavar="FILE", help="YAML or JSON; - for standard input")
+    push.add_argument("file", metavar="FILE", help=FILE_HELP)
     push.add_argument("--name", default="", help="name of the plan; default: name of the file")
     push.add_argument("--json", action="store_true")
+    _add_job_file_options(push)
     push.set_defaults(command=run_push)
+    convert = parts.add_parser("from", help="print the plan of a fio command or job file as YAML; saves nothing")
+    convert.add_argument(
+        "source", metavar="SOURCE", help='a command, "fio --name=…", or a job file; - for standard input'
+    )
+    convert.add_argument("--title", default="", help="title of the plan")
+    _add_job_file_options(convert)
+    convert.set_defaults(command=run_from)
+
+
+def _add_job_file_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="NAME=VALUE", help="value of a variable of a job file: ${NAME}"
+    )
+    parser.add_argument("--include", action="append", default=[], metavar="FILE", help="file that a job file includes")
 
 
 def run_check(options: argparse.Namespace, server: Server) -> ExitCode:
-    text = _text(options.file)
+    plan = _plan(options, options.file)
     targets = target_names(server, options.host, options.target) if options.host or options.target else []
     try:
-        found = server.post("previews", {"yaml": text, "targets": targets}, repeat=True)
+        found = server.post("previews", plan | {"targets": targets}, repeat=True)
     except Refused as refused:
         return _refused_file(options.file, refused)
     preview = read(Preview, found)
     if options.json:
         output.print_json(found)
     else:
-        print(output.printable("\n".join(_lines(preview, targets))))
+        about = [preview.note.strip(), ""] if "job_file" in plan else []
+        print(output.printable("\n".join([*about, *_lines(preview, targets)])))
     return ExitCode.FAILED if preview.problems else ExitCode.OK
 
 
@@ -50,7 +70,7 @@ def run_push(options: argparse.Namespace, server: Server) -> ExitCode:
     if not name or name == "-":
         raise UsageError("The plan needs a name: --name nightly")
     try:
-        found = server.put(f"plans/{quote(name, safe='')}", {"yaml": _text(options.file)})
+        found = server.put(f"plans/{quote(name, safe='')}", _plan(options, options.file))
     except Refused as refused:
         return _refused_file(options.file, refused)
     if options.json:
@@ -58,6 +78,36 @@ def run_push(options: argparse.Namespace, server: Server) -> ExitCode:
     else:
         print(f"Plan {found['plan']} version {found['number']}: {server.page('plans/' + found['plan'] + '/')}")
     return ExitCode.OK
+
+
+def run_from(options: argparse.Namespace, server: Server) -> ExitCode:
+    """A source with a space that is no file is a command."""
+    is_file = options.source == "-" or Path(options.source).is_file() or " " not in options.source
+    text = _text(options.source) if is_file else options.source
+    body = _job_file(options, text) | {"title": options.title}
+    try:
+        found = server.post("job-files/yaml", body, repeat=True)
+    except Refused as refused:
+        return _refused_file("The job file" if is_file else "The command", refused)
+    print(output.printable(found["yaml"].rstrip()))
+    return ExitCode.OK
+
+
+def _plan(options: argparse.Namespace, name: str) -> dict[str, object]:
+    """The plan for the server: a fio job file, known by its name or by sections in its text, or a plan file."""
+    text = _text(name)
+    first = next((line.strip() for line in text.splitlines() if line.strip() and line.strip()[0] not in ";#"), "")
+    if Path(name).suffix in JOB_FILES or re.fullmatch(r"\[[^\[\]{},\"]+\]", first):
+        return {"job_file": _job_file(options, text)}
+    return {"yaml": text}
+
+
+def _job_file(options: argparse.Namespace, text: str) -> dict[str, object]:
+    pairs = [text.partition("=") for text in options.set]
+    if wrong := next((name for name, equals, _ in pairs if not (name and equals)), None):
+        raise UsageError(f"--set {wrong} has no value. Write it like --set SIZE=1g.")
+    variables = {name: value for name, _, value in pairs}
+    return {"text": text, "variables": variables, "files": {Path(name).name: _text(name) for name in options.include}}
 
 
 def _text(name: str) -> str:

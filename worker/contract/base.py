@@ -320,6 +320,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         return 0 if self.needs_folder else self.space_bytes
 
     @property
+    def visits_per_pass(self) -> int:
+        """How often each block of the used part is visited when every job has gone through its part once."""
+        return 1
+
+    @property
     def sector_multiples(self) -> tuple[tuple[str, int], ...]:
         """Sizes and offsets in bytes that must be multiples of a device's logical sector, each with its name.
 

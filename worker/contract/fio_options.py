@@ -16,10 +16,14 @@ ZONES = r"zoned:[0-9]{1,3}/[0-9]{1,3}(:[0-9]{1,3}/[0-9]{1,3}){0,63}"  # share of
 HEX = r"0x([0-9a-fA-F]{2}){1,64}"  # fio also reads file names here: they stay out
 SYNC_FILE_RANGE = r"(write|wait_before|wait_after)(\+(write|wait_before|wait_after)){0,2}:[0-9]{1,9}"
 PERCENTILE = r"[0-9]{1,2}(\.[0-9]{1,6})?|100"
-SERVICE = r"random|roundrobin|sequential|zipf:[0-9]{1,3}\.[0-9]{1,6}|pareto:0?\.[0-9]{1,6}|normal:[0-9]{1,2}"
+SERVICE = (
+    r"(random|roundrobin|sequential)(:[0-9]{1,6})?|zipf:[0-9]{1,3}\.[0-9]{1,6}|pareto:0?\.[0-9]{1,6}|normal:[0-9]{1,2}"
+)
 
 WRITE_LIMITS = {"rate": "write_rate", "rate_iops": "write_rate_iops"}  # limit of reads and writes -> of writes only
 RATE_LIMITS = (*WRITE_LIMITS, *WRITE_LIMITS.values())
+# Options with two values in fio: of reads and writes -> of writes only
+WRITE_VALUES = WRITE_LIMITS | {"percentage_random": "write_percentage_random"}
 
 
 class RwSequencer(StrEnum):
@@ -27,6 +31,15 @@ class RwSequencer(StrEnum):
 
     SEQUENTIAL = "sequential"
     IDENTICAL = "identical"
+
+
+class FadviseHint(StrEnum):
+    """Hints about the order of accesses that fio gives the kernel for buffered I/O."""
+
+    NONE = "0"
+    PATTERN = "1"  # random or sequential, as the pattern: fio's default
+    SEQUENTIAL = "sequential"
+    RANDOM = "random"
 
 
 class RateProcess(StrEnum):
@@ -74,14 +87,19 @@ class FioOptions(Message, frozen=True, kw_only=True, omit_defaults=True):
 
     # Offsets
     offset: Annotated[int, Meta(ge=0, le=2**60, multiple_of=512)] | None = None  # where the used part starts
-    offset_increment: FileBytes | None = None  # between the starts of two jobs
+    # Between the starts of two jobs; 0: all sequential jobs start at the same offset, instead of dividing the size.
+    offset_increment: Annotated[int, Meta(ge=0, le=2**60, multiple_of=512)] | None = None
     blockalign: FileBytes | None = None
     random_distribution: Annotated[str, Meta(max_length=500, pattern=rf"^({DISTRIBUTION}|{ZONES})\Z")] | None = None
+    norandommap: bool | None = None  # off: every block is visited once before any is visited twice
     percentage_random: Percent | None = None
+    write_percentage_random: Percent | None = None  # of writes; `percentage_random` is then of reads
     rw_sequencer: RwSequencer | None = None
     file_service_type: Annotated[str, Meta(pattern=rf"^({SERVICE})\Z")] | None = None
     openfiles: Number | None = None
     pre_read: bool | None = None
+    invalidate: bool | None = None  # drops the used files from the page cache when they are opened; fio's default is on
+    fadvise_hint: FadviseHint | None = None  # None: no hints
     # Limits
     rate: Rate | None = None
     write_rate: Rate | None = None  # of writes; `rate` is then of reads

@@ -190,7 +190,7 @@ class Placement(Message, frozen=True, kw_only=True):
     numa_node: Annotated[int, Meta(ge=0, le=1023)] | None = None  # processors and memory of this node
 
 
-BlockBytes = Annotated[int, Meta(ge=512, le=16 * MIB, multiple_of=512)]
+BlockBytes = Annotated[int, Meta(ge=1, le=16 * MIB)]
 
 
 class BlockShare(Message, frozen=True, kw_only=True):
@@ -341,6 +341,11 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
     @property
     def space_bytes(self) -> int:
         return (self.size_bytes or 0) * self.files
+
+    @property
+    def visits_per_pass(self) -> int:
+        """Sequential jobs divide each file into equal parts, unless they have offsets of their own."""
+        return self.threads if self.pattern.random or self.options.offset_increment is not None else 1
 
     @property
     def sector_multiples(self) -> tuple[tuple[str, int], ...]:

@@ -56,6 +56,19 @@ def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> Non
     assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot: it runs a program. Remove it."
 
 
+def test_a_job_file_is_checked_and_converted_without_saving(operator: Caller, viewer: Caller) -> None:
+    job = {"text": "[a]\nsize=${SIZE}\n[b]\nrw=write\nsize=1m\nthread\n", "variables": {"SIZE": "1m"}}
+    status, preview = viewer("post", "previews", {"job_file": job})
+    assert (status, preview["problems"]) == (200, [])
+    assert "`thread` ignored" in preview["note"]
+    status, found = viewer("post", "job-files/yaml", job | {"title": "Both"})
+    assert status == 200
+    assert operator("post", "previews", {"yaml": found["yaml"]})[1]["problems"] == []
+    assert viewer("post", "job-files/yaml", {"text": job["text"]})[1]["code"] == "job_file_refused"
+    assert operator("put", "plans/both", {"job_file": job})[0] == 201
+    assert viewer("post", "previews", {"job_file": job, "yaml": found["yaml"]})[1]["code"] == "plan_file_refused"
+
+
 def test_a_plan_is_created_or_updated_at_its_name(operator: Caller, viewer: Caller) -> None:
     assert viewer("put", "plans/mine", {"document": DOCUMENT})[0] == 403
     status, made = operator("put", "plans/mine", {"document": DOCUMENT})

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Set
 from webapp.imports.values import sorted_factors
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern
-from worker.recipes.fio.options import ALLOWED, Meaning, OptionRefused, sequence
+from worker.recipes.fio.options import ALLOWED, OptionRefused, sequence
 
 # What fio uses where an option is not given (HOWTO). The default of `ioengine` changed between versions.
 DEFAULTS: Mapping[str, Value] = {
@@ -25,6 +25,7 @@ _SILENT = {"group_reporting", "name", "write_bw_log", "write_lat_log", "write_io
     "output",
 }
 _COMBINED = ("loops", "prio", "prioclass")  # a plan's reader combines them with other options
+_OF_PLANS = ("startdelay", "delay", "overwrite")  # how a plan does the same is no factor of a result
 _OF_BOTH = ("block_size", "block_split", "rate", "rate_iops")  # factors with a separate value of writes
 
 _MAX_NAME, _MAX_TEXT = 100, 500  # `filename` may list hundreds of files
@@ -39,11 +40,12 @@ def factors(options: Mapping[str, str], unknown: Set[str] = frozenset()) -> tupl
     other: dict[str, str] = {}
     for name, text in options.items():
         try:
-            stated |= ALLOWED[name].read(text)
+            read = {} if name in _OF_PLANS else ALLOWED[name].read(text)
         except (KeyError, ValueError):  # no factor, or a value without one: ranges, percentages, other engines
             other[name] = text
             continue
-        if (ALLOWED[name].meaning is Meaning.IGNORED and name not in _SILENT) or name in _COMBINED:
+        stated |= read
+        if (not ALLOWED[name].factor and name not in _SILENT) or name in (*_COMBINED, *_OF_PLANS):
             other[name] = text
     if "numjobs" in unknown and "numjobs" not in stated and stated.pop("amount", None):  # per job
         other |= {name: options[name] for name in ("io_size", "io_limit") if name in options}
@@ -73,6 +75,8 @@ def _whole_job(stated: dict[str, Value], other: dict[str, str], options: Mapping
     jobs, files = int(stated.get("numjobs") or 1), int(stated.get("files") or 1)
     if isinstance(stated.get("size"), int) and files:
         stated["size"] = int(stated["size"] or 0) // files
+    if "file_size" in stated:
+        stated["size"] = stated.pop("file_size")
     if isinstance(stated.get("amount"), int):
         stated["amount"] = int(stated["amount"] or 0) * jobs
     if not stated.keys().isdisjoint(_SEVERAL_SIZES):

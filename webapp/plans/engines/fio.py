@@ -22,6 +22,7 @@ from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.setting_rows import Factor, FactorKind
 from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import (
+    BLOCK,
     BlockRange,
     BlockSplit,
     Choice,
@@ -34,7 +35,6 @@ from webapp.plans.values import (
     Whole,
 )
 from worker.contract.workload import (
-    MIB,
     BlockShare,
     CpusPolicy,
     FioWorkload,
@@ -50,6 +50,7 @@ WORKLOAD = FioWorkload
 LABEL = recipe.LABEL
 DEFAULT_METRIC = recipe.DEFAULT_METRIC
 REQUIRED = "pattern"
+MAX_PASSES = 1000
 ALTERNATIVES = (
     ("block_size", "block_split"),
     ("block_size", "block_range"),
@@ -58,6 +59,10 @@ ALTERNATIVES = (
     ("size", "size_memory"),
     ("size_percent", "size_memory"),
     ("runtime", "amount"),
+    ("runtime", "passes"),
+    ("amount", "passes"),
+    ("offset", "offset_percent"),
+    ("offset_increment", "offset_increment_percent"),
     ("cpus", "numa_node"),
 )
 SILENT_BY = "pattern"
@@ -75,6 +80,7 @@ PHRASES = {
     "iodepth": "queue depth {}",
     "runtime": "{} each",
     "amount": "{} each",
+    "passes": "{} passes",
     "stop": "until {}",
 }
 
@@ -83,7 +89,7 @@ FACTORS = (
     Factor(
         "read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="share of reads in a mixed pattern"
     ),
-    Factor("block_size", "Block size", Size(high=16 * MIB), unit="B", default=4096),
+    Factor("block_size", "Block size", BLOCK, unit="B", default=4096),
     Factor(
         "block_split",
         "Block sizes",
@@ -96,7 +102,7 @@ FACTORS = (
     Factor(
         "write_block_size",
         "Write block size",
-        Size(high=16 * MIB),
+        BLOCK,
         unit="B",
         kind=FactorKind.OPTION,
         help="of the writes of a mixed pattern; block_size is then the size of reads",
@@ -166,6 +172,34 @@ FACTORS = (
         unit="B",
         help="bytes moved by all jobs of a trial, instead of a run time",
         example="1G",
+    ),
+    Factor(
+        "passes",
+        "Passes",
+        Count(1, MAX_PASSES),
+        kind=FactorKind.OPTION,
+        help="times that each job goes through its used part, instead of a run time; resolved when a run starts",
+        example="1",
+    ),
+    Factor(
+        "offset_percent",
+        "Offset, share of capacity",
+        Count(1, 99, " %"),
+        unit="%",
+        kind=FactorKind.OPTION,
+        cost=10,
+        help="start of the used part of a device or file; resolved when a run starts",
+        example="50",
+    ),
+    Factor(
+        "offset_increment_percent",
+        "Offset per job, share of capacity",
+        Count(1, 99, " %"),
+        unit="%",
+        kind=FactorKind.OPTION,
+        cost=10,
+        help="distance between the starts of two jobs; resolved when a run starts",
+        example="25",
     ),
     Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="time before the measurement starts"),
     Factor(
@@ -255,15 +289,20 @@ _CONVERTED: Mapping[str, Callable[[Value], object]] = {
     "block_range": BlockRange().ends,
     "stop": StopRuleText().rule,
 }
-_RELATIVE = ("size_percent", "size_memory")  # `plans.sizes` gives the point its size
+# `plans.sizes` gives the point its size, offsets and amount.
+_RELATIVE = ("size_percent", "size_memory", "offset_percent", "offset_increment_percent", "passes")
 _ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(_PART_OF)
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
 
-_OF_MIXES = ("read_percent", "write_block_size", "write_block_split", "write_rate", "write_rate_iops")
+_OF_MIXES = (
+    "read_percent", "write_block_size", "write_block_split", "write_rate", "write_rate_iops", "write_percentage_random",
+)  # fmt: skip
 _OF_SEQUENTIAL = ("reverse", "skip")
-_OF_RANDOM = ("run_length", "rw_sequencer", "random_distribution", "percentage_random")
+_OF_RANDOM = (
+    "run_length", "rw_sequencer", "random_distribution", "norandommap", "percentage_random", "write_percentage_random",
+)  # fmt: skip
 _OF_WRITES = (*(name for name in OPTION_NAMES if name.startswith("verify")), "fdatasync", "sync_file_range")
 
 
@@ -290,7 +329,7 @@ def kind(point: Mapping[str, Value]) -> tuple[Value, ...]:
 
 def time_s(levels: Levels) -> float | None:
     """The mean maximum run time with its ramp; None for an amount."""
-    if "runtime" not in levels or "amount" in levels:
+    if "runtime" not in levels or "amount" in levels or "passes" in levels:
         return None
     return _mean(levels["runtime"]) + _mean(levels.get("ramp", (0,)))
 

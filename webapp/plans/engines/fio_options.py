@@ -54,8 +54,8 @@ FACTORS = (
     _option(
         "offset_increment",
         "Offset per job",
-        Size(),
-        "distance between the starts of two jobs; each job then uses `size` bytes",
+        Size(low=0),
+        "distance between the starts of two jobs; each job then uses `size` bytes; 0: all start at the same offset",
         unit="B",
         example="1G",
         cost=10,
@@ -70,7 +70,9 @@ FACTORS = (
         "of random offsets; zoned: per cent of the I/Os / per cent of the size, for each zone",
         example="random, zipf:1.1",
     ),
+    _switch("norandommap", "Offsets drawn freely", "off: every block is visited once before any is visited twice"),
     _percent("percentage_random", "Random share", "of a random pattern; the other I/Os continue sequentially"),
+    _percent("write_percentage_random", "Random share of writes", "of a mix; percentage_random is then that of reads"),
     _option(
         "rw_sequencer",
         "Run offsets",
@@ -87,6 +89,19 @@ FACTORS = (
     ),
     _count("openfiles", "Open files", "files of a job that are open at the same time"),
     _switch("pre_read", "Read into cache", "reads the whole file into the page cache before the measurement"),
+    _switch(
+        "invalidate", "Files dropped from cache", "when a trial opens them, from the page cache; on is the default"
+    ),
+    _option(
+        "fadvise_hint",
+        "Hints to the kernel",
+        Choice(
+            tuple(contract.FadviseHint),
+            {"0": "none", "1": "of the pattern", "random": "random", "sequential": "sequential"},
+        ),
+        "about the order of buffered accesses; without it, none are given",
+        example="0, 1",
+    ),
     _rate("rate", "Rate limit", f"{_OF_EACH}; with write_rate, of reads"),
     _rate("write_rate", "Write rate limit", "of the writes of each job in a mixed pattern"),
     _option("rate_iops", "IOPS limit", Count(1, _LARGE), f"{_OF_EACH}; with write_rate_iops, of reads", example="1000"),

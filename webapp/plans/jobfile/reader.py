@@ -1,415 +1,178 @@
-"""Converts a job file into a plan: each job becomes a part; the jobs of an exported part become that part again.
+"""Converts a fio job file into a plan.
 
-Jobs that fio would run at the same time are refused, because a trial has one workload; `stonewall` separates them.
+Jobs that `stonewall` separates become parts, one after another. Jobs that fio runs at the same time become the streams
+of one part. The jobs of an exported plan become its parts again.
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import msgspec
 
-from webapp.core.errors import Refusal
-from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.factors import FACTORS
-from webapp.plans.points import applicable, with_defaults
-from webapp.plans.values import Value, ValueRefused
-from worker.contract.workload import IoEngine, Pattern
-from worker.recipes.fio.options import ALLOWED, REFUSED, Meaning, Option, OptionRefused, sequence
-
-# Converts one job of a file into the factors of a part.
-#
-# Options must be on the worker's allowlist; others are refused by name. Missing options get fio's defaults
-# (sequential reads, psync, buffered), not Sweetspot's, so that the plan measures the same as the file.
-
-# Parses a fio job file into sections and their options.
-#
-# As in fio: `;` and `#` begin a comment anywhere in a line, an option may have no value, a `[global]` section applies
-# to the sections below it, and several of them accumulate. Sweetspot's comments (see `writer`) are read too.
-
-MAX_BYTES = 256 * 1024
-MAX_JOBS = 1000
-MAX_OPTIONS = 100_000  # of all jobs, each with those of [global]
-_SECTION = re.compile(r"\[([^\[\]]{1,100})\]")
-_STATED = re.compile(r"[;#]\s*sweetspot( plan)?:\s*([a-z][a-z0-9_.]{0,59})\s*=(.*)", re.ASCII)
-_SHOWN = 5
-
-
-@dataclass(frozen=True)
-class JobProblem:
-    """`line` counts from 1; 0 is the whole file. `option` is "" if no option is concerned."""
-
-    line: int
-    option: str
-    message: str
-
-    def __str__(self) -> str:
-        where = f"Line {self.line}: " if self.line else ""
-        return f"{where}{f'`{self.option}` ' if self.option else ''}{self.message}"
-
-
-class JobFileError(Refusal):
-    """A refused job file, with all its problems."""
-
-    def __init__(self, problems: list[JobProblem]) -> None:
-        shown = " ".join(str(problem) for problem in problems[:_SHOWN])
-        more = f" And {len(problems) - _SHOWN} more." if len(problems) > _SHOWN else ""
-        super().__init__("job_file_refused", shown + more)
-        self.problems = problems
-
-
-@dataclass(frozen=True)
-class Line:
-    """One option as written."""
-
-    number: int
-    option: str
-    value: str  # "" without a value
-
-
-@dataclass(frozen=True)
-class Section:
-    """A job with all lines that apply to it, those of [global] first."""
-
-    number: int  # of the line with its name
-    name: str
-    lines: tuple[Line, ...]
-    stated: tuple[Line, ...] = ()  # Sweetspot's comments: `option` is a factor, `part` or `on`
-
-
-@dataclass(frozen=True)
-class JobFile:
-    """`plan` are Sweetspot's comments about the whole plan: `title`, `repeats`, `order` and so on."""
-
-    sections: tuple[Section, ...]
-    plan: tuple[Line, ...] = ()
-    problems: tuple[JobProblem, ...] = ()  # lines that are not options; the others are still checked
-
-
-def read_lines(text: str) -> JobFile:
-    """The jobs of a file in their order. Raises JobFileError if there are none or too many."""
-    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MAX_BYTES // 1024} KiB.")])
-    reading = _Reading([], [], [])
-    for number, written in enumerate(text.split("\n"), start=1):
-        if stated := _STATED.fullmatch(written.strip()):
-            reading.state(Line(number, stated[2], stated[3].strip()), of_plan=bool(stated[1]))
-            continue
-        reading.take(number, re.split(r"[;#]", written, maxsplit=1)[0].strip())
-    return reading.finished()
-
-
-@dataclass
-class _Reading:
-    """The state of the parser. `jobs` are (line, name, lines); the last one is being read unless `in_global`."""
-
-    jobs: list[tuple[int, str, list[Line]]]
-    common: list[Line]
-    problems: list[JobProblem]
-    in_global: bool = False
-    plan: list[Line] = field(default_factory=list)
-    stated: list[list[Line]] = field(default_factory=list)  # of each job
-    options: int = 0  # of all jobs so far
-
-    def state(self, line: Line, *, of_plan: bool) -> None:
-        """A comment of Sweetspot. Outside a job, a comment about a factor is ignored."""
-        if of_plan:
-            self.plan.append(line)
-        elif self.jobs and not self.in_global:
-            self.stated[-1].append(line)
-
-    def take(self, number: int, text: str) -> None:
-        if not text:
-            return
-        if section := _SECTION.fullmatch(text):
-            self._begin(number, section[1].strip())
-        elif not self.jobs and not self.in_global:
-            self._before_sections(number)
-        else:
-            self._option(number, text)
-
-    def _before_sections(self, number: int) -> None:
-        """One problem for all such lines: they have one cause."""
-        words = (
-            "Options before the first section, e.g. `[job1]`. If the text is the YAML of a plan, choose that format."
-        )
-        if not any(problem.message == words for problem in self.problems):
-            self.problems.append(JobProblem(number, "", words))
-
-    def _begin(self, number: int, name: str) -> None:
-        self.in_global = name == "global"
-        if not self.in_global:
-            self._count(len(self.common))
-            self.jobs.append((number, name or "job", list(self.common)))
-            self.stated.append([])
-        if len(self.jobs) > MAX_JOBS:
-            raise JobFileError([JobProblem(0, "", f"The file has more than {MAX_JOBS:,} jobs. Split it.")])
-
-    def _count(self, options: int) -> None:
-        """Refuse early: each job gets a copy of the options of [global]."""
-        self.options += options
-        if self.options > MAX_OPTIONS:
-            words = f"The jobs have more than {MAX_OPTIONS:,} options together. Split the file."
-            raise JobFileError([JobProblem(0, "", words)])
-
-    def _option(self, number: int, text: str) -> None:
-        self._count(1)
-        option, _, value = (piece.strip() for piece in text.partition("="))
-        if text.split()[0] == "include":
-            self.problems.append(JobProblem(number, "include", "is not supported: paste the other file's text."))
-        elif "$" in text:
-            self.problems.append(
-                JobProblem(number, option, "contains `$`: variables are not supported, write the value.")
-            )
-        else:
-            (self.common if self.in_global else self.jobs[-1][2]).append(Line(number, option, value))
-
-    def finished(self) -> JobFile:
-        if not self.jobs and not self.problems:
-            self.problems.append(JobProblem(0, "", "There is no job in this file: no section other than [global]."))
-        if not self.jobs:
-            raise JobFileError(self.problems)
-        jobs = zip(self.jobs, self.stated, strict=True)
-        sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)
-        return JobFile(sections, tuple(self.plan), tuple(self.problems))
-
-
-_FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}
-_STONEWALL = "stonewall"
-_OF_BOTH = ("block_size", "block_split", "rate", "rate_iops")  # factors with a separate value of writes
-GROUPING = ("part", "on")  # properties of a section that are not factors
-
-
-@dataclass
-class Job:
-    """The options of a section, while it is read."""
-
-    section: Section
-    problems: list[JobProblem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # differences from fio
-    values: dict[str, Value] = field(default_factory=dict)  # factor -> stored value
-    given: dict[str, Line] = field(default_factory=dict)  # option, or factor that it set -> its last line
-
-    @property
-    def stonewalled(self) -> bool:
-        line = self.given.get(_STONEWALL)
-        return line is not None and line.value != "0"
-
-    def line_of(self, name: str) -> int:
-        return self.given[name].number if name in self.given else self.section.number
-
-    def refuse(self, option: str, message: str) -> None:
-        self.problems.append(JobProblem(self.line_of(option), option, message))
-
-
-def read_job(section: Section) -> Job:
-    """A section's factors; its errors are in `problems`."""
-    job = Job(section)
-    for option, line in _last_lines(job).items():
-        _take(job, option, line)
-    if not job.problems:
-        job.values = dict(_FIO_DEFAULTS) | job.values
-        _whole(job)
-    if section.stated:
-        job.notes.clear()  # written by Sweetspot: no differences from fio
-        _stated(job)
-    return job
-
-
-def _stated(job: Job) -> None:
-    """Sweetspot's comments override fio's options, and `block_split` overrides `block_size`."""
-    for line in job.section.stated:
-        if line.option in GROUPING:
-            continue
-        try:
-            if line.option not in FACTORS:
-                raise ValueRefused(f"there is no factor `{line.option}`")
-            job.values[line.option] = FACTORS[line.option].values.parse(line.value)
-        except ValueError as error:
-            job.problems.append(JobProblem(line.number, line.option, f"is refused: {str(error)[:300]}."))
-    for other, wins in (("block_size", "block_split"), ("amount", "runtime")):
-        if wins in job.values:
-            job.values.pop(other, None)
-
-
-def texts(job: Job) -> dict[str, str]:
-    """The factors as text for a plan; call it only if there are no problems."""
-    return {name: FACTORS[name].values.write(value) for name, value in job.values.items()}
-
-
-def whole_point(job: Job) -> dict[str, str]:
-    """The factors including defaults, so that all points of a part have the same factors."""
-    grid = with_defaults({name: (value,) for name, value in job.values.items()}, drop_caches=False)
-    point = applicable({name: value for name, (value,) in grid.items()})
-    return {name: FACTORS[name].values.write(value) for name, value in point.items()}
-
-
-def _last_lines(job: Job) -> dict[str, Line]:
-    """Option -> its effective line: the last one, under any of its names."""
-    found: dict[str, Line] = {}
-    for line in job.section.lines:
-        option = ALLOWED.get(line.option)
-        if option is None:
-            job.problems.append(JobProblem(line.number, line.option, _not_supported(line.option)))
-            continue
-        found.pop(option.name, None)
-        found[option.name] = line
-        job.given[option.name] = line
-    return found
-
-
-def _not_supported(option: str) -> str:
-    why = f": {REFUSED[option]}" if option in REFUSED else ""
-    return f"is not supported by Sweetspot{why}. Remove it."
-
-
-def _take(job: Job, name: str, line: Line) -> None:
-    option = ALLOWED[name]
-    try:
-        for factor, value in option.read(line.value).items():
-            _set(job, factor, _checked(factor, value, option), line)
-    except ValueError as error:  # OptionRefused, ValueRefused, or more digits than Python converts to a number
-        words = str(error) if not isinstance(error, UnicodeError) else "cannot be read"
-        job.problems.append(JobProblem(line.number, line.option, f"is refused: {words[:300]}."))
-
-
-def _checked(factor: str, value: Value, option: Option) -> Value:
-    """Check the factor's limits, except for sizes that are still to be divided among files."""
-    if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES) and factor != "size_percent":
-        if not isinstance(value, int) or not 0 < value <= 2**60:
-            raise ValueRefused("the size is not possible")
-        return value
-    if option.meaning is Meaning.SEQUENCE and factor == "skip":
-        return value
-    return FACTORS[factor].values.parse(value if isinstance(value, str) else FACTORS[factor].values.write(value))
-
-
-def _set(job: Job, factor: str, value: Value, line: Line) -> None:
-    if factor in job.values and job.values[factor] != value:
-        other = job.given[factor].option
-        job.problems.append(JobProblem(line.number, line.option, f"contradicts `{other}`: remove one of them."))
-        return
-    job.values[factor] = value
-    job.given[factor] = line
-
-
-def _whole(job: Job) -> None:
-    """Values that depend on the whole job: order of offsets, sizes of files, amounts, depth, the end."""
-    for step in (_depth, _job_split, _mix, _sequence, _priority, _sizes, _end, _differences):
-        step(job)
-
-
-def _depth(job: Job) -> None:
-    engine = IoEngine(str(job.values["ioengine"]))
-    if not engine.asynchronous and int(job.values.get("iodepth") or 1) > 1:
-        job.refuse(
-            "iodepth",
-            f"has no effect with {engine}, which has one I/O in flight: remove it, or choose another I/O engine.",
-        )
-
-
-def _job_split(job: Job) -> None:
-    """bssplit and bsrange override bs, as in fio."""
-    if "block_split" in job.values or "block_range" in job.values:
-        job.values.pop("block_size", None)
-        job.values.pop("write_block_size", None)
-
-
-def _mix(job: Job) -> None:
-    """The share of reads; 50 % by default, and without effect if the pattern does not mix.
-
-    If the pattern does not mix, separate values of reads and writes become a single value.
+from webapp.plans.document import MAX_STREAMS, Order, Part, PartStream, PlanDocument
+from webapp.plans.factors import (
+    AT_ONCE,
+    FACTORS,
+    MAX_AT_ONCE,
+    OF_STREAMS,
+    STREAMS_ON,
+    Factor,
+    FactorKind,
+    stream_and_factor,
+)
+from webapp.plans.jobfile.command import is_command, job_file_of
+from webapp.plans.jobfile.jobs import Job, read_job, texts, whole_point
+from webapp.plans.jobfile.lines import MAX_BYTES, JobFileError, JobProblem, Line, read_lines
+from webapp.plans.part_levels import RESERVED_NAMES
+from webapp.plans.streams import EACH
+
+__all__ = ["MAX_BYTES", "JobFileError", "JobProblem", "read_job_file"]
+
+_TITLE_LENGTH = 200
+_NAME_LENGTH = 90
+_STREAM_LENGTH = 20
+_NOTE_LENGTH = 20_000
+_MAX_PARTS = 50
+_HEAD = "Read from a fio job file."
+_ABOUT_PLAN = ("title", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "sequence")
+_NAMES_SHOWN = 4
+Stage = tuple[Job, ...]  # jobs that fio runs at the same time
+
+
+def read_job_file(
+    text: str, *, title: str = "", variables: Mapping[str, str] | None = None, files: Mapping[str, str] | None = None
+) -> PlanDocument:
+    """A plan that measures what the job file would, with the order of its jobs kept. Raises JobFileError.
+
+    The text may also be a command: `fio --name=…`. `variables` are the values of `${NAME}` in the file, `files` the
+    texts that it may include, by name. The plan's note lists the differences from fio.
     """
-    pattern = Pattern(str(job.values["pattern"]))
-    if pattern.mixed:
-        return
-    job.values.pop("read_percent", None)
-    for name in _OF_BOTH:
-        of_writes = job.values.pop(f"write_{name}", None)
-        if of_writes is not None and pattern.writes:
-            job.values[name] = of_writes
-
-
-def _sequence(job: Job) -> None:
-    gap = job.values.pop("skip", None)
-    if not isinstance(gap, int):
-        return
-    try:
-        job.values |= sequence(gap, int(job.values.get("block_size") or FACTORS["block_size"].default or 0))
-    except OptionRefused as refused:
-        job.refuse("rw", str(refused))
-
-
-def _priority(job: Job) -> None:
-    """fio's prioclass and prio are one factor."""
-    lines = {name: job.given[name].value for name in ("prioclass", "prio") if name in job.given}
-    kind = {"1": "rt", "2": "be", "3": "idle"}.get(lines.get("prioclass", "2").strip(), "none")
-    if lines:
-        job.values["ionice"] = f"{kind}/{int(lines.get('prio', '0'))}" if kind in ("rt", "be") else kind
-
-
-def _sizes(job: Job) -> None:
-    """fio's size is the total of one job's files, Sweetspot's is the size of each file."""
-    line, size = job.given.get("size"), job.values.get("size")
-    if line is None or not isinstance(size, int) or ALLOWED[line.option].meaning is not Meaning.OVER_FILES:
-        return
-    each, rest = divmod(size, int(job.values.get("files") or 1))
-    if rest or each % 512:
-        job.refuse("size", f"of {size} bytes cannot be divided among the files in whole blocks of 512 bytes.")
-    job.values["size"] = each
-
-
-def _end(job: Job) -> None:
-    """A run time, an amount, or without either fio's default: every job goes once through its size."""
-    jobs = int(job.values.get("numjobs") or 1) * int(job.given["loops"].value if "loops" in job.given else 1)
-    amount, size = job.values.get("amount"), job.values.get("size")
-    if "runtime" in job.values:
-        if amount is not None:
-            job.refuse("runtime", "and `io_size` are both given, and fio ends at the first: remove one of them.")
-        elif "time_based" not in job.given:
-            job.notes.append("without `time_based` fio would end early once every job has gone through its size")
-        return
-    total = (
-        amount if isinstance(amount, int) else size * int(job.values.get("files") or 1) if isinstance(size, int) else 0
+    if is_command(text):
+        return _read_command(text, title, variables or {})
+    file = read_lines(text, variables or {}, files or {})
+    jobs = [read_job(section) for section in file.sections]
+    stages, problems = _stages(jobs)
+    problems = [*file.problems, *problems, *(problem for job in jobs for problem in job.problems)]
+    if not problems and all(job.complete for job in jobs):
+        problems = [problem for stage in stages for problem in _together(stage)]
+    if problems:
+        raise JobFileError(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
+    parts = _parts(stages)
+    named = title.strip() or f"fio job {jobs[0].name}"
+    document = PlanDocument(
+        title=named[:_TITLE_LENGTH], parts=parts, order=Order.LISTED, note=file.note or _note(stages)
     )
-    if not total:
-        job.problems.append(JobProblem(job.section.number, "", f"[{job.section.name}] never ends: give it a runtime."))
-    elif job.values.get("ramp"):
-        job.refuse("ramp_time", "needs a runtime: the bytes moved during the ramp would be missing from the amount.")
+    return _as_stated(document, file.plan, keep_title=bool(title.strip()))
+
+
+def _read_command(command: str, title: str, variables: Mapping[str, str]) -> PlanDocument:
+    """Its problems have no lines: those of the job file that is made of it are not the lines of the command."""
+    try:
+        return read_job_file(job_file_of(command), title=title, variables=variables)
+    except JobFileError as error:
+        raise JobFileError([replace(one, line=0) for one in error.problems]) from error
+
+
+def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: bool) -> PlanDocument:
+    """The plan with the values from the file's comments."""
+    said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
+    if keep_title:
+        said.pop("title", None)
+    if "sequence" in said:
+        said["sequence"] = [name.strip() for name in str(said["sequence"]).split(",")]
+    try:
+        return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
+    except msgspec.ValidationError as error:
+        at = next((line.number for line in lines if f"$.{line.option}" in str(error)), 0)
+        raise JobFileError([JobProblem(at, "", f"This comment is not understood: {error}.")]) from error
+
+
+# Which jobs run at the same time, and whether the streams of a trial can do the same.
+
+
+def _stages(jobs: Sequence[Job]) -> tuple[list[Stage], list[JobProblem]]:
+    """`stonewall` begins a stage, and so does `wait_for` if it waits for all jobs of the stage before."""
+    stages: list[list[Job]] = []
+    problems: list[JobProblem] = []
+    for job in jobs:
+        awaited = job.text("wait_for")
+        running = {each.name for each in stages[-1]} if stages else set()
+        begins = job.stonewalled or not stages
+        if awaited and not begins and running == {awaited}:
+            begins = True
+        elif awaited and awaited in running:
+            others = ", ".join(f"[{name}]" for name in sorted(running - {awaited}))
+            words = f"waits for [{awaited}] while {others} may still run, but the streams of a trial start together."
+            problems.append(JobProblem(job.line_of("wait_for"), "wait_for", words))
+        elif awaited and not any(each.name == awaited for stage in stages for each in stage):
+            words = f"waits for [{awaited}], which is not before it in the file."
+            problems.append(JobProblem(job.line_of("wait_for"), "wait_for", words))
+        if begins:
+            stages.append([job])
+        else:
+            stages[-1].append(job)
+    return [_merged(tuple(stage)) for stage in stages], problems
+
+
+def _merged(stage: Stage) -> Stage:
+    """More equal jobs than a trial has streams are one job with more processes, or on several devices."""
+    first = stage[0]
+    if len(stage) <= MAX_STREAMS or any(job.problems or job.values != first.values for job in stage):
+        return stage
+    names = {job.file_names for job in stage}
+    count = len(stage)
+    values = dict(first.values)
+    if len(names) == count and all(job.on_devices for job in stage):
+        if count > MAX_AT_ONCE:
+            return stage
+        values[AT_ONCE] = count
+        note = f"{count} equal jobs are one trial on {count} targets"
     else:
-        job.values["amount"] = min(total * jobs, 2**60)
+        shared = len(names) == 1 and first.shares_files
+        values["numjobs"] = first.jobs * count
+        for name in ("amount",) if shared else ("amount", "size"):
+            if isinstance(value := values.get(name), int):
+                values[name] = value * count
+        if shared and first.jobs == 1 and not first.pattern.random:
+            values["offset_increment"] = 0
+        note = f"{count} equal jobs are one job with {count} times as many processes"
+    merged = Job(first.section, notes=[*first.notes, note], values=values, given=first.given)
+    return (merged,)
 
 
-def _differences(job: Job) -> None:
-    """Differences between fio and Sweetspot, for the plan's note."""
-    pattern, jobs = Pattern(str(job.values["pattern"])), int(job.values.get("numjobs") or 1)
-    if pattern.random and "norandommap" not in job.given:
-        job.notes.append("fio would visit every block once before any twice; here every offset is drawn independently")
-    if pattern.stores and "buffers" not in job.values:
-        job.notes.append("fio would scramble one random buffer; here the data does not compress")
-    if jobs > 1 and not pattern.random:
-        job.notes.append("fio's jobs would all begin at the same offset; here each uses a separate part of the file")
-    if jobs > 1 and "filename" not in job.given:
-        job.notes.append("fio's jobs would have files of their own; here they share them")
-    job.notes.extend(_logging(job))
-    for option in ("filename", "directory"):
-        if option in job.given:
-            job.notes.append(
-                f"`{option}={job.given[option].value}` is left out: a run's targets are chosen when it starts"
+def _together(stage: Stage) -> Iterator[JobProblem]:
+    """What the streams of a trial cannot do as fio does."""
+    first = stage[0]
+    if len(stage) == 1:
+        return
+    if len(stage) > MAX_STREAMS:
+        words = f"{len(stage)} jobs would run at the same time, but a trial has at most {MAX_STREAMS} streams."
+        yield JobProblem(stage[MAX_STREAMS].section.number, "", words)
+        return
+    for job in stage[1:]:
+        if job.values.get("before") != first.values.get("before"):
+            words = (
+                f"starts [{job.name}] at another time than [{first.name}], but the streams of a trial start together."
             )
+            yield JobProblem(job.line_of("startdelay"), "startdelay", words)
+    ends = [(job.values.get("runtime"), job.values.get("ramp")) for job in stage]
+    for job in stage:
+        if "exitall" in job.given and (len(set(ends)) > 1 or ends[0][0] is None):
+            words = (
+                f"ends all jobs when [{job.name}] ends, but each stream ends by itself: give all the same `runtime`."
+            )
+            yield JobProblem(job.line_of("exitall"), "exitall", words)
+            break
+    devices = [job.file_names for job in stage if job.on_devices]
+    if devices and len(set(devices)) not in (1, len(stage)):
+        words = f"is a device of some of the jobs with [{first.name}]: streams share one target, or have one each."
+        yield JobProblem(first.line_of("filename"), "filename", words)
 
 
-def _logging(job: Job) -> list[str]:
-    """One note about all options of logs."""
-    named = [name for name in job.given if name in ALLOWED and ALLOWED[name].meaning is Meaning.LOGGING]
-    if not named:
-        return []
-    return [f"{', '.join(f'`{name}`' for name in named)} ignored: {ALLOWED[named[0]].note}"]
-
-
-# Folds the sections that Sweetspot wrote for the points of one part into as few parts as possible.
+# Folds the points that Sweetspot wrote for one part into as few parts as possible.
 
 MAX_LEVELS_LENGTH = 1000  # characters of a factor's levels in a plan
 Texts = dict[str, str]  # factor -> one level, as a plan writes it
@@ -424,8 +187,12 @@ def folded(points: Sequence[Texts]) -> list[Texts]:
 
 
 def _said(grid: Texts) -> Texts:
-    """The point without default levels."""
-    return {name: text for name, text in grid.items() if text != FACTORS[name].values.write(FACTORS[name].default)}
+    """The point without default levels. Options and settings have none: only a part that names them has them."""
+    return {name: text for name, text in grid.items() if text != _default(FACTORS[name])}
+
+
+def _default(factor: Factor) -> str:
+    return factor.values.write(factor.default) if factor.kind is FactorKind.WORKLOAD else ""
 
 
 def _grids(points: Sequence[Texts]) -> list[Texts]:
@@ -449,100 +216,146 @@ def _halves(texts: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return texts[:middle], texts[middle:]
 
 
-_TITLE_LENGTH = 200
-_NOTE_LENGTH = 20_000
-_MAX_PARTS = 50
-_ABOUT_PLAN = ("title", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "sequence")
-
-
-def read_job_file(text: str, *, title: str = "") -> PlanDocument:
-    """A plan that measures what the job file would, with the order of its jobs kept. Raises JobFileError.
-
-    The plan's note lists the differences from fio.
-    """
-    file = read_lines(text)
-    jobs = [read_job(section) for section in file.sections]
-    problems = [*file.problems, *_simultaneous(jobs), *(problem for job in jobs for problem in job.problems)]
-    if problems:
-        raise JobFileError(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
-    parts = _parts(jobs)
-    named = title.strip() or f"fio job {jobs[0].section.name}"
-    document = PlanDocument(title=named[:_TITLE_LENGTH], parts=parts, order=Order.LISTED, note=_note(jobs))
-    return _as_stated(document, file.plan, keep_title=bool(title.strip()))
-
-
-def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: bool) -> PlanDocument:
-    """The plan with the values from the file's comments."""
-    said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
-    if keep_title:
-        said.pop("title", None)
-    if "sequence" in said:
-        said["sequence"] = [name.strip() for name in str(said["sequence"]).split(",")]
-    try:
-        return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
-    except msgspec.ValidationError as error:
-        at = next((line.number for line in lines if f"$.{line.option}" in str(error)), 0)
-        raise JobFileError([JobProblem(at, "", f"This comment is not understood: {error}.")]) from error
+# The parts of the plan.
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Jobs that Sweetspot wrote for one part of a plan; or a single other job with `part` ""."""
+    """Stages that Sweetspot wrote for one part of a plan; or a single other stage with `part` ""."""
 
     part: str
     on: tuple[str, ...]
+    streams: tuple[str, ...]
+    streams_on: str
 
 
-def _group(job: Job) -> _Group:
-    stated = {line.option: line.value for line in job.section.stated}
+def _group(stage: Stage) -> _Group:
+    stated = {line.option: line.value for line in stage[0].section.stated}
     kinds = tuple(kind.strip() for kind in stated.get("on", "").split(",") if kind.strip())
-    return _Group(stated.get("part", "")[:90], kinds)
+    streams = _stream_names([_stated_stream(job) or job.name for job in stage]) if len(stage) > 1 else ()
+    apart = len(stage) > 1 and len({job.file_names for job in stage if job.on_devices}) == len(stage)
+    return _Group(
+        stated.get("part", "")[:_NAME_LENGTH], kinds, streams, stated.get("streams_on", EACH if apart else "")
+    )
 
 
-def _parts(jobs: Sequence[Job]) -> tuple[Part, ...]:
+def _stated_stream(job: Job) -> str:
+    return next((line.value for line in job.section.stated if line.option == "stream"), "")
+
+
+def _stream_names(wanted: Sequence[str]) -> tuple[str, ...]:
+    """Valid and different names of streams: `4k Reads` is `job-4k-reads`."""
+    names = []
+    for name in wanted:
+        plain = re.sub(r"[^a-z0-9_-]+", "-", name.lower()).strip("-") or "job"
+        plain = plain if plain[0].isalpha() and plain not in RESERVED_NAMES else f"job-{plain}"
+        names.append(plain)
+    return tuple(_numbered(names, "-", _STREAM_LENGTH))
+
+
+def _parts(stages: Sequence[Stage]) -> tuple[Part, ...]:
     parts: list[Part] = []
-    for group, members in groupby(jobs, key=_group):
+    for group, members in groupby(stages, key=_group):
         if group.part:
-            grids = [(group.part, grid) for grid in folded([whole_point(job) for job in members])]
+            points = _flat([[whole_point(job) for job in stage] for stage in members], group)
+            grids = [(group.part, grid) for grid in folded(points)]
         else:
-            grids = [(job.section.name[:90], texts(job)) for job in members]
-        made = [Part(name=name, factors=grid) for name, grid in grids]
-        parts += [msgspec.structs.replace(part, on=group.on) for part in made] if group.on else made
+            grids = [
+                (" + ".join(job.name for job in stage), point)
+                for stage in members
+                for point in _flat([[texts(job) for job in stage]], group)
+            ]
+        parts += [_part(name, grid, group) for name, grid in grids]
     if len(parts) > _MAX_PARTS:
         problem = f"{len(parts)} jobs exceed the maximum of {_MAX_PARTS} parts in a plan."
         raise JobFileError([JobProblem(0, "", problem)])
-    names = _numbered([part.name for part in parts])
+    names = _numbered([part.name[:_NAME_LENGTH] for part in parts], " ", _NAME_LENGTH + 10)
     return tuple(msgspec.structs.replace(part, name=name) for part, name in zip(parts, names, strict=True))
 
 
-def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
-    return [
-        JobProblem(
-            job.section.number,
-            "",
-            f"[{job.section.name}] would run at the same time as [{before.section.name}], which is not supported. "
-            f"Put `stonewall` into [{job.section.name}] to run it afterwards.",
-        )
-        for before, job in pairwise(jobs)
-        if not job.stonewalled
-    ]
+def _flat(points: Sequence[Sequence[Texts]], group: _Group) -> list[Texts]:
+    """Each stage as one point: factors that have the same level in all streams of every stage have no stream's name."""
+    if not group.streams:
+        return [dict(own) for (own,) in points]
+    names = {name for stage in points for own in stage for name in own}
+    shared = {name for name in names if all(_equal(name, stage) for stage in points)}
+    shared |= {name for name in names if name not in OF_STREAMS}
+    on = {STREAMS_ON: group.streams_on} if group.streams_on else {}
+    found = []
+    for stage in points:
+        flat = {name: text for own in stage for name, text in own.items() if name in shared}
+        flat |= {
+            f"{stream}.{name}": text
+            for stream, own in zip(group.streams, stage, strict=True)
+            for name, text in own.items()
+            if name not in shared
+        }
+        found.append(flat | on)
+    return found
 
 
-def _numbered(wanted: Sequence[str]) -> list[str]:
-    """The names; repeated names get a number."""
+def _equal(name: str, stage: Sequence[Texts]) -> bool:
+    default = _default(FACTORS[name])
+    return len({own.get(name, default) for own in stage}) == 1
+
+
+def _part(name: str, grid: Texts, group: _Group) -> Part:
+    own: dict[str, Texts] = {stream: {} for stream in group.streams}
+    factors: Texts = {}
+    for factor, text in grid.items():
+        stream, plain = stream_and_factor(factor)
+        (own[stream] if stream else factors)[plain] = text
+    streams = tuple(PartStream(name=stream, factors=of_stream) for stream, of_stream in own.items())
+    part = Part(name=name, factors=factors, streams=streams)
+    return msgspec.structs.replace(part, on=group.on) if group.on else part
+
+
+def _numbered(wanted: Sequence[str], between: str, longest: int) -> list[str]:
+    """The names, cut to the length; repeated names get a number."""
     names: dict[str, None] = {}
     next_number: dict[str, int] = {}
     for name in wanted:
-        numbered = name
+        numbered = name[:longest]
         while numbered in names:
             next_number[name] = next_number.get(name, 1) + 1
-            numbered = f"{name} {next_number[name]}"
+            ending = f"{between}{next_number[name]}"
+            numbered = f"{name[: longest - len(ending)]}{ending}"
         names[numbered] = None
     return list(names)
 
 
-def _note(jobs: Sequence[Job]) -> str:
-    names = _numbered([job.section.name[:90] for job in jobs])
-    lines = [f"- {name}: {note}." for name, job in zip(names, jobs, strict=True) for note in job.notes]
-    whole = "\n".join(["Read from a fio job file.", *(["Differences from fio:", "", *lines] if lines else [])])
+def _note(stages: Sequence[Stage]) -> str:
+    """The descriptions of the jobs, and the differences from fio, each once with the jobs that it concerns."""
+    placed = [(job, stage) for stage in stages for job in stage]
+    names = _numbered([job.name for job, _ in placed], " ", _NAME_LENGTH)
+    by_note: dict[str, list[str]] = {}
+    for name, (job, stage) in zip(names, placed, strict=True):
+        for note in dict.fromkeys([*job.notes, *_beside(job, stage)]):
+            by_note.setdefault(note, []).append(name)
+    lines = [f"- {_named(note, named, len(placed))}." for note, named in by_note.items()]
+    said = [f"{name}: {job.text('description')}" for name, (job, _) in zip(names, placed, strict=True)]
+    said = [text for text in said if not text.endswith(": ")]
+    whole = "\n".join(
+        [_HEAD, *(["", *said] if said else []), *(["Differences from fio:", "", *lines] if lines else [])]
+    )
     return whole[:_NOTE_LENGTH]
+
+
+def _named(note: str, names: Sequence[str], count: int) -> str:
+    """The note with the names of its jobs, unless it is about all."""
+    if len(names) == count:
+        return note
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return f"{', '.join(names[:_NAMES_SHOWN])}{more}: {note}"
+
+
+def _beside(job: Job, stage: Stage) -> Iterator[str]:
+    """Differences that depend on the jobs that run at the same time."""
+    if "exitall" in job.given:
+        yield "`exitall` without effect: all jobs that run at the same time have the same end"
+    if len(stage) == 1 or job.on_devices:
+        return
+    if job.file_names and any(job.file_names == other.file_names for other in stage if other is not job):
+        yield "fio's jobs share their file; in a directory, each stream has files of its own"
+    else:
+        yield "fio's jobs have files of their own, as streams in a directory; on a device, streams share its blocks"

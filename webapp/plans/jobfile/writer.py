@@ -1,4 +1,5 @@
-"""Converts a plan into a fio job file: one section per point, each waiting for the previous one.
+"""Converts a plan into a fio job file: one section per point, each waiting for the previous one. A point with streams
+is one section per stream, of which only the first waits.
 
 fio can run the file, once for each point. Values without an fio option (settings of the host, dropped caches, depth as
 threads, kinds of target, repeats) are in comments that `read_job_file` reads back:
@@ -10,17 +11,21 @@ A factor gets such a comment if fio's options alone would not restore its value.
 after an import.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import PlanDocument
+from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import engine_name, fio
-from webapp.plans.factors import CHANGE, FACTORS
+from webapp.plans.factors import CHANGE, FACTORS, STREAMS, STREAMS_ON
 from webapp.plans.grids import grids_of, refuse_unsound
-from webapp.plans.jobfile.reader import Line, Section, read_job
-from webapp.plans.part_levels import factor_texts
+from webapp.plans.jobfile.jobs import read_job
+from webapp.plans.jobfile.lines import Line, Section
+from webapp.plans.part_levels import factor_texts, stream_engine
 from webapp.plans.points import Point, with_defaults
-from worker.recipes.fio import DATA_OPTIONS, blocks, content, further, sequence
+from webapp.plans.streams import EACH, OF_TRIALS, TOGETHER, names_of, own_point
+from worker.contract.workload import FioWorkload
+from worker.recipes.fio import DATA_OPTIONS, blocks, content, flag, further, placement, sequence
+from worker.recipes.fio.problems import parts_of
 
 MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
@@ -29,6 +34,8 @@ _SAME = (
     ("fsync", "fsync_every"), ("nrfiles", "files"), ("rwmixread", "read_percent"),
 )  # fmt: skip
 _SWITCHES = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored", "end_fsync")
+_OFFSETS = ("offset", "offset_increment")
+_POLICY = "cpus_allowed_policy"
 
 Options = list[tuple[str, str]]
 
@@ -37,10 +44,10 @@ def write_job_file(document: PlanDocument) -> str:
     """Raises PlanRefused, or Refusal too_many_points."""
     if others := parts_unfit_for_job_files(document):
         streams = any(part.streams for part in document.parts)
-        several = " without streams" if streams else ""
+        together = " whose streams always run together" if streams else ""
         raise Refusal(
             "not_fio",
-            f"A fio job file can contain only parts of fio{several}, not of {', '.join(others)}. Export YAML instead.",
+            f"A fio job file can contain only parts of fio{together}, not of {', '.join(others)}. Export YAML instead.",
         )
     refuse_unsound(document)
     grids = grids_of(document)
@@ -53,15 +60,34 @@ def write_job_file(document: PlanDocument) -> str:
     lines = _head(document)
     for name, grid in zip(names, grids, strict=True):
         for number, point in enumerate(grid.points, start=1):
-            lines += ["", *_section(f"{name} {number}", point)]
-            lines += [f"; sweetspot: part = {name}", f"; sweetspot: on = {', '.join(grid.part.on)}"]
+            stated = [f"; sweetspot: part = {name}", f"; sweetspot: on = {', '.join(grid.part.on)}"]
+            lines += _sections(f"{name} {number}", point, stated)
     return "\n".join(lines) + "\n"
 
 
 def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
-    """The names of the parts that a fio job file cannot contain: those of other engines, and those with streams."""
+    """The names of the parts that a fio job file cannot contain: those of other engines, and those with streams that
+    also run alone."""
+    return [part.name for part in document.parts if not _fits(part, factor_texts(document, part))]
+
+
+def _fits(part: Part, texts: Mapping[str, str]) -> bool:
     own = fio.WORKLOAD.engine_name()
-    return [part.name for part in document.parts if part.streams or engine_name(factor_texts(document, part)) != own]
+    engines = {stream_engine(texts, stream.name) for stream in part.streams} or {engine_name(texts)}
+    return engines == {own} and texts.get(STREAMS, TOGETHER) == TOGETHER
+
+
+def _sections(name: str, point: Point, stated: list[str]) -> Iterator[str]:
+    """The section of a point, or one for each of its streams."""
+    streams = names_of(point)
+    if not streams:
+        yield from ("", *_section(name, point, "stonewall"), *stated)
+    for number, stream in enumerate(streams):
+        own = {factor: value for factor, value in own_point(point, stream).items() if factor not in OF_TRIALS}
+        begin = () if number else ("stonewall",)
+        yield from ("", *_section(f"{name} {stream}", own, *begin), *stated, f"; sweetspot: stream = {stream}")
+        if point.get(STREAMS_ON) == EACH:
+            yield f"; sweetspot: streams_on = {EACH}"
 
 
 def _head(document: PlanDocument) -> list[str]:
@@ -75,7 +101,7 @@ def _head(document: PlanDocument) -> list[str]:
         "stop_after": str(document.stop_after),
         "sequence": ", ".join(document.sequence),
     }
-    note = [f"; > {line}" for line in document.note.splitlines() if line.strip()]
+    note = [f"; > {line}".rstrip() for line in document.note.splitlines()]
     return [
         "; A Sweetspot plan as a fio job file: one section per point. Add filename= or directory=.",
         *(f"; sweetspot plan: {name} = {value}" for name, value in plan.items() if value),
@@ -83,9 +109,9 @@ def _head(document: PlanDocument) -> list[str]:
     ]
 
 
-def _section(name: str, point: Point) -> list[str]:
+def _section(name: str, point: Point, *begin: str) -> list[str]:
     options = _options(point)
-    lines = [f"[{name}]", "stonewall", *(f"{option}={value}" if value else option for option, value in options)]
+    lines = [f"[{name}]", *begin, *(f"{option}={value}" if value else option for option, value in options)]
     return lines + [
         f"; sweetspot: {factor} = {FACTORS[factor].values.write(point[factor])}" for factor in _lost(options, point)
     ]
@@ -94,38 +120,51 @@ def _section(name: str, point: Point) -> list[str]:
 def _options(point: Point) -> Options:
     """The point's fio options."""
     work = fio.workload(point, seed=1)
-    options: Options = [("rw", work.pattern + sequence(work)), ("direct", "1" if point["direct"] else "0")]
-    options.append(blocks(work))
+    options: Options = [("rw", work.pattern + sequence(work)), ("direct", flag(work.direct)), blocks(work)]
     options += [(option, str(point[factor])) for option, factor in _SAME if point.get(factor) not in (None, 0, "none")]
     options += [(name, "1") for name in _SWITCHES if point.get(name)]
     options += [_BUFFERS[str(point["buffers"])]] if point["buffers"] in _BUFFERS else []
     options += [option for option in content(work) if option[0] in DATA_OPTIONS] + further(work)
+    options += [option for option in placement(work.placement) if option[0] != _POLICY or "cpus_policy" in point]
     if work.pattern.random:
-        options.append(("norandommap", ""))
-    return [*options, *_depth(point), *_extent(point), *_end(point), ("group_reporting", "")]
+        options.append(("norandommap", flag(work.options.norandommap is not False)))
+    if not work.direct:
+        options.append(("fadvise_hint", work.options.fadvise_hint or "0"))
+    if work.pattern.stores and not work.pattern.reads and work.prefill:
+        options.append(("overwrite", "1"))
+    return [*options, *_depth(work), *_extent(point, work), *_end(point, work), ("group_reporting", "")]
 
 
-def _depth(point: Point) -> Options:
+def _depth(work: FioWorkload) -> Options:
     """One thread per unit of depth if the workload uses threads instead of a queue."""
-    work = fio.workload(point, seed=1)
     if work.ioengine.asynchronous:
         return [("iodepth", str(work.iodepth))]
     return [("numjobs", str(work.threads))] if work.threads != work.numjobs else []
 
 
-def _extent(point: Point) -> Options:
-    """fio's size is the total of a job's files."""
-    size = point.get("size")
-    return [("size", str(size * int(point["files"] or 1)))] if isinstance(size, int) else []
+def _extent(point: Point, work: FioWorkload) -> Options:
+    """fio's size is the total of a job's files; sequential jobs have equal parts of each file."""
+    parts = parts_of(work)
+    parts = 1 if int(point.get("size") or 0) % (parts * 512) else parts  # no job of Sweetspot has such parts
+    options = [(name, f"{point[f'{name}_percent']}%") for name in _OFFSETS if f"{name}_percent" in point]
+    size, percent = point.get("size"), point.get("size_percent", 100 if parts > 1 or "passes" in point else None)
+    if isinstance(size, int):
+        share = size // parts
+        options += [("size", str(share * work.files)), *([("offset_increment", str(share))] if parts > 1 else [])]
+    elif isinstance(percent, int) and percent % parts == 0:
+        share = percent // parts
+        options += [("size", f"{share}%"), *([("offset_increment", f"{share}%")] if parts > 1 else [])]
+    return options
 
 
-def _end(point: Point) -> Options:
+def _end(point: Point, work: FioWorkload) -> Options:
     """fio's io_size is the share of each job, rounded up."""
     if "runtime" in point:
         ramp: Options = [("ramp_time", f"{point['ramp']}s")] if point["ramp"] else []
         return [("runtime", f"{point['runtime']}s"), ("time_based", ""), *ramp]
-    amount, threads = int(point["amount"] or 0), fio.workload(point, seed=1).threads
-    return [("io_size", str(-(-amount // threads)))]
+    if "passes" in point:
+        return [("loops", str(point["passes"]))]
+    return [("io_size", str(-(-int(point["amount"] or 0) // work.threads)))]
 
 
 def _lost(options: Options, point: Point) -> Iterator[str]:

@@ -116,7 +116,7 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
     ("factors", "words"),
     [
         ({"blocksize": "4k"}, "there is no factor `blocksize`. Did you mean `block_size`?"),
-        ({"block_size": "1000"}, "Block size: 1000 B is not a multiple of 512 B."),
+        ({"block_size": "1000"}, "a block of 1000 bytes: direct I/O, trims and sg need multiples of 512 bytes"),
         (
             {"ioengine": "psync", "iodepth": "4"},
             "I/O engine psync has one I/O in flight per thread, so depth 4 is impossible",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from webapp.plans.document import Part, PartStream
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
@@ -69,3 +70,44 @@ def test_the_memory_is_that_of_the_newest_inventory_and_read_only_if_needed() ->
     an_inventory(target.host, memory_bytes=64 * GIB)
     assert [one.memory_bytes for one in facts_for(document(part(size_memory="2x")), [target])] == [64 * GIB]
     assert [one.memory_bytes for one in facts_for(document(part(size="1G")), [target])] == [0]
+
+
+def test_offsets_are_shares_of_the_capacity_in_whole_blocks() -> None:
+    shares = {"offset_percent": "50", "offset_increment_percent": "10", "size_percent": "10"}
+    (trial,) = made(device(size_bytes=GIB + 4096), numjobs="2", block_size="8k", **shares).trials
+    assert (trial.point["offset"], trial.point["offset_increment"]) == (GIB // 2, 13_107 * 8192)
+    assert trial.workload.end_bytes == GIB // 2 + 13_107 * 8192 + (trial.workload.size_bytes or 0)
+
+
+@pytest.mark.parametrize(
+    ("factors", "expected"),
+    [
+        ({"pattern": "write"}, 10 * GIB),
+        ({"pattern": "write", "numjobs": "4"}, 10 * GIB),  # each job has a part
+        ({"pattern": "randwrite", "numjobs": "4"}, 40 * GIB),  # each job goes through everything
+        ({"pattern": "write", "numjobs": "4", "offset_increment": "0"}, 40 * GIB),
+        ({"pattern": "write", "size_percent": "50", "passes": "3"}, 15 * GIB),
+        ({"pattern": "write", "size": "1G", "passes": "3"}, 3 * GIB),
+    ],
+)
+def test_passes_become_an_amount(factors: dict[str, str], expected: int) -> None:
+    plan = document(part("main", {"passes": "1"} | factors), common={}, repeats=1)
+    (trial,) = expand(plan, [device()], seed=1).trials
+    assert trial.workload.moved_bytes == expected
+    assert trial.workload.time_s == 0
+
+
+def test_passes_of_a_device_of_unknown_size_are_a_problem() -> None:
+    plan = document(part("main", {"pattern": "write", "passes": "1"}), common={}, repeats=1)
+    (problem,) = expand(plan, [device(size_bytes=0)], seed=1).problems
+    assert "Give `amount` instead of `passes`" in problem
+
+
+def test_streams_have_shares_of_their_own() -> None:
+    reader = PartStream(name="reader", factors={"pattern": "randread", "size_percent": "25"})
+    writer = PartStream(name="writer", factors={"pattern": "write", "size_percent": "10", "offset_percent": "50"})
+    plan = document(Part(name="main", factors={}, streams=(reader, writer)), common={"runtime": "3s"}, repeats=1)
+    (trial,) = expand(plan, [device(size_bytes=100 * GIB)], seed=1).trials
+    assert [work.size_bytes for work in trial.workloads] == [25 * GIB, 10 * GIB]
+    assert [work.end_bytes for work in trial.workloads] == [25 * GIB, 60 * GIB]
+    assert trial.point["reader.size_percent"] == 25

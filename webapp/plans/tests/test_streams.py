@@ -137,7 +137,6 @@ def test_labels_of_factors_of_streams() -> None:
     [
         (beside({"at_once": "1, 2"}), "at_once"),
         (beside({"stop": "confidence 2%"}), "a stop rule"),
-        (beside({"size_percent": "50"}), "streams need a size in bytes"),
         (beside({"streams": "reader + eraser"}), "`eraser` is not a stream of this part"),
         (beside({"streams": "alone"}, reader=READER), "One stream needs no name"),
         (beside(None, reader={"iodepth": "1"}, writer=WRITER), "`pattern` of the stream reader is missing"),

@@ -21,7 +21,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.jobfile import JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
+from webapp.plans.jobfile import MAX_FILES, JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
 from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan
@@ -65,11 +65,13 @@ def read_plan(request: HttpRequest) -> HttpResponse:
     kind = kind if kind in KINDS else "job"
     text = request.POST.get("text", "").replace("\r\n", "\n")
     title = request.POST.get("title", "")[:200]
+    values = request.POST.get("variables", "").replace("\r\n", "\n")[:MAX_BYTES]
     try:
         text = _uploaded(request.FILES.get("file")) or text
-        document = _read(kind, text, title)
+        included = {str(file.name): _uploaded(file) for file in request.FILES.getlist("included")[: MAX_FILES + 1]}
+        document = _read(kind, text, title, values, included)
     except Refusal as refusal:
-        return _page(request, kind, text, title, refusal)
+        return _page(request, kind, text, title, refusal, values)
     count = f"{len(document.parts)} part{'s' if len(document.parts) > 1 else ''}"
     said = f"Read from the {KINDS[kind]}: {count}. Check the plan and save it; it is not saved yet."
     keep(request, reverse("new_plan"), data_of(draft_of(document)), said)
@@ -92,17 +94,34 @@ def _uploaded(file: "UploadedFile[Any] | None") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _read(kind: str, text: str, title: str) -> PlanDocument:
+def _read(kind: str, text: str, title: str, values: str, included: dict[str, str]) -> PlanDocument:
     if not text.strip():
         raise Refusal("file_refused", "Paste the file's text, or choose a file.")
     if "\x00" in text:
         raise Refusal("file_refused", "The file contains a NUL character, so it is not a text file.")
-    return read_job_file(text, title=title) if kind == "job" else import_plan(text)
+    if kind != "job":
+        return import_plan(text)
+    return read_job_file(text, title=title, variables=_variables(values), files=included)
 
 
-def _page(request: HttpRequest, kind: str, text: str, title: str, refusal: Refusal | None = None) -> HttpResponse:
+def _variables(text: str) -> dict[str, str]:
+    """One `NAME=value` per line; lines without a value are still to be filled in."""
+    pairs = (line.partition("=") for line in text.split("\n"))
+    return {name.strip(): value.strip() for name, _, value in pairs if name.strip() and value.strip()}
+
+
+def _page(
+    request: HttpRequest, kind: str, text: str, title: str, refusal: Refusal | None = None, values: str = ""
+) -> HttpResponse:
+    """Variables without a value get a line for it."""
     lines, general = _lines(text, refusal)
-    context = {"kind": kind, "kinds": KINDS.items(), "text": text, "title": title, "lines": lines, "general": general}
+    named = {line.partition("=")[0].strip() for line in values.split("\n")}
+    missing = [name for name in refusal.variables if name not in named] if isinstance(refusal, JobFileError) else []
+    values = "\n".join(filter(None, [values.strip(), *(f"{name}=" for name in missing)]))
+    context = {
+        "kind": kind, "kinds": KINDS.items(), "text": text, "title": title, "lines": lines, "general": general,
+        "variables": values,
+    }  # fmt: skip
     return render(request, "screens/plan_import.html", context)
 
 

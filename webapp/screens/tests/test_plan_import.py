@@ -41,6 +41,23 @@ def test_refused_options_are_shown_at_their_line(operator: Client) -> None:
     assert "ioengine=io_uring\nsize=64m" in page  # what was pasted is still there
 
 
+def test_variables_and_included_files_are_given_with_the_file(operator: Client) -> None:
+    text = "[a]\ninclude common.fio\nsize=${SIZE}\nbs=${BLOCK}\n"
+    page = sent(operator, text=text, variables="SIZE=1m\n")
+    assert "value of the variable <code>BLOCK</code>" in page
+    assert "needs the file <code>common.fio</code>" in page
+    assert re.search(r'id="variables"[^>]*>\s*SIZE=1m\nBLOCK=</textarea>', page)
+    file = SimpleUploadedFile("common.fio", b"rw=randread\r\n")
+    page = sent(operator, text=text, variables="SIZE=1m\r\nBLOCK=8k", included=file)
+    assert "Read from the fio job file: 1 part." in page
+    assert 'value="randread"' in page
+
+
+def test_a_command_is_read_as_a_job_file(operator: Client) -> None:
+    page = sent(operator, text="$ sudo fio --name=quick --rw=randread \\\n  --size=1m | tee out\n")
+    assert 'name="p0.name" maxlength="100" value="quick"' in page
+
+
 def test_yaml_opens_in_the_editor_and_saves_as_it_was(operator: Client) -> None:
     text = (BUILTIN / "first-look.yaml").read_text()
     page = sent(operator, kind="yaml", text=text)

@@ -51,6 +51,43 @@ def test_a_plan_is_checked_and_saves_nothing(shell: Shell, host: Host, plan: str
     assert not Plan.objects.exists()
 
 
+JOB = "[global]\nsize=${SIZE}\ninclude common.fio\n[reads]\nrw=randread\n[writes]\nrw=write\n"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "job.fio").write_text(JOB)
+    (tmp_path / "common.fio").write_text("runtime=3\ntime_based\nthread\n")
+    return str(tmp_path / "job.fio"), "--set", "SIZE=1m", "--include", str(tmp_path / "common.fio")
+
+
+def test_a_job_file_is_checked_with_its_variables_and_its_files(shell: Shell, host: Host, job: tuple[str, ...]) -> None:
+    code, said, _ = shell("plan", "check", *job, "--target", "storage1/scratch")
+    assert code == 0
+    assert "- `thread` ignored: jobs are processes." in said
+    assert "Trials   3" in said
+    code, _, said = shell("plan", "check", job[0])
+    assert code == 1
+    assert "Line 2: `size` needs a value of the variable `SIZE`" in said
+    assert "Line 3: `include` needs the file `common.fio`" in said
+    assert shell("plan", "push", *job)[1].startswith("Plan job version 1: ")
+    assert shell("plan", "check", job[0], "--set", "SIZE")[0] == 2
+
+
+def test_a_command_of_fio_is_printed_as_a_plan(shell: Shell, job: tuple[str, ...], tmp_path: Path) -> None:
+    command = "fio --filename=/dev/sdx --direct=1 --name=a --rw=randread --bs 8k --runtime=3 --time_based --name=b"
+    code, said, _ = shell("plan", "from", f"{command} --rw=write --runtime=3", "--title", "Both")
+    assert code == 0
+    (tmp_path / "both.yaml").write_text(said)
+    assert shell("plan", "check", str(tmp_path / "both.yaml"))[0] == 0
+    assert "title: Both" in said
+    assert "block_size: 8k" in said
+    assert "reads" in shell("plan", "from", *job)[1]
+    code, _, said = shell("plan", "from", "fio --name=a --exec_prerun=id")
+    assert (code, "it runs a program" in said) == (1, True)
+    assert not Plan.objects.exists()
+
+
 def test_a_plan_is_created_then_updated(shell: Shell, plan: str) -> None:
     assert shell("plan", "push", plan)[:2] == (0, "Plan nightly version 1: http://testserver/plans/nightly/\n")
     Path(plan).write_text(PLAN.replace("repeats: 2", "repeats: 5"))

@@ -1,6 +1,6 @@
 """The fio engine's recipe: problems of a workload, and the exact job text."""
 
-from worker.contract.fio_options import WRITE_LIMITS
+from worker.contract.fio_options import WRITE_VALUES
 from worker.contract.items import Metric
 from worker.contract.workload import (
     KIB,
@@ -106,13 +106,13 @@ def content(work: Workload) -> Options:
 
 
 def further(work: FioWorkload) -> Options:
-    """The further options of the workload that are not about data. fio separates limits of reads and writes by a comma.
+    """The further options of the workload that are not about data. fio separates values of reads and writes by a comma.
 
     fio would write the state of a verification to a file.
     """
     values = work.options.wanted()
-    pairs = {name: values.pop(write, None) for name, write in WRITE_LIMITS.items()}
-    options = {name: _text(value) for name, value in values.items() if name not in DATA_OPTIONS}
+    pairs = {name: values.pop(write, None) for name, write in WRITE_VALUES.items()}
+    options = {name: _text(value) for name, value in values.items() if name not in (*DATA_OPTIONS, *PLACED)}
     options |= {name: f"{options.get(name, '')},{value}" for name, value in pairs.items() if value is not None}
     return [*options.items(), *([("verify_state_save", "0")] if work.verifies else [])]
 
@@ -124,6 +124,7 @@ def _text(value: object) -> str:
 
 # The measured job of the fio engine. The functions explain the choice of options.
 
+PLACED = ("norandommap", "fadvise_hint")  # always in the job, beside the options that decide them
 DATA_OPTIONS = (
     "dedupe_percentage",
     "dedupe_mode",
@@ -154,7 +155,7 @@ def render(stream: Stream) -> Recipe:
         *_data(work),
         *further(work),
         *_stop(work),
-        *_placement(work.placement),
+        *placement(work.placement),
         *_reporting(work),
     ]
     return Recipe(job_text("sweetspot", options), COMMAND, file_names(stream))
@@ -167,7 +168,7 @@ def _region(stream: Stream) -> Options:
     `problems` refuses a size that does not divide exactly.
     If all jobs started at the beginning, the others would read data that the first one has just
     brought into a cache, and write the same blocks at the same time.
-    With `offset_increment`, each job uses its own region of this size.
+    With `offset_increment`, each job uses its own region of this size; with 0, all use the same region.
     """
     work = workload_of(stream)
     parts = parts_of(work)
@@ -181,7 +182,7 @@ def _region(stream: Stream) -> Options:
 
 
 def _pattern(work: FioWorkload) -> Options:
-    """norandommap: every random offset is drawn independently.
+    """norandommap: every random offset is drawn independently, unless the workload says otherwise.
 
     By default fio visits every block once before it repeats one. This needs a bitmap per job and
     file (256 MB for 8 TB), and the distribution of a short run on a small file differs from that
@@ -192,7 +193,7 @@ def _pattern(work: FioWorkload) -> Options:
         options.append(("rwmixread", str(work.read_percent)))
     options.append(blocks(work))
     if work.pattern.random:
-        options.append(("norandommap", "1"))
+        options.append(("norandommap", flag(work.options.norandommap is not False)))
     if work.pattern.random or work.pattern.mixed or not work.one_block_size or work.options.percentage_random:
         options.append(("randseed", str(work.seed)))
     return options
@@ -231,11 +232,11 @@ def _engine(work: FioWorkload) -> Options:
 
 
 def _syncing(work: FioWorkload) -> Options:
-    """Buffered jobs give the kernel no hints: fio's hints would disable read-ahead (random) or double it
-    (sequential), so that the setting read_ahead_kb had no effect."""
+    """Buffered jobs give the kernel no hints unless the workload says so: fio's hints would disable read-ahead
+    (random) or double it (sequential), so that the setting read_ahead_kb had no effect."""
     options = [("direct", flag(work.direct))]
     if not work.direct:
-        options.append(("fadvise_hint", "0"))
+        options.append(("fadvise_hint", work.options.fadvise_hint or "0"))
     if not work.pattern.stores:
         return options
     if work.sync is not Sync.NONE:
@@ -266,7 +267,7 @@ def _stop(work: FioWorkload) -> Options:
 _IO_CLASSES = {"rt": "1", "be": "2", "idle": "3"}
 
 
-def _placement(place: Placement) -> Options:
+def placement(place: Placement) -> Options:
     """fio applies these options in each job; a job ends with the kernel's error if that fails."""
     options = [("nice", str(place.nice))] if place.nice else []
     io_class, _, level = place.ionice.partition("/")

@@ -1,7 +1,6 @@
 """The options of fio job files: the factor that each sets, its notation, and why others are refused.
 
-This is an allowlist: any other option is refused by name, including options of newer fio versions. `refused_options`
-has the reasons, `option_values` reads the texts.
+This is an allowlist: any other option is refused by name, including options of newer fio versions.
 """
 
 import re
@@ -25,30 +24,96 @@ class OptionRefused(ValueError):
     """The option is supported, but not this value. The message gives the reason."""
 
 
-_SIZE = re.compile(r"([0-9]+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
-_TIME = re.compile(r"([0-9]+)\s*(d|h|m|s|)", re.IGNORECASE | re.ASCII)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_TIME = re.compile(r"([0-9]+)\s*(d|h|m|s|ms|msec|us|usec|)", re.IGNORECASE | re.ASCII)
+_PLAIN_TIME = re.compile(r"([0-9]+)\s*(d|h|m|s)[a-z]*", re.IGNORECASE | re.ASCII)  # `90sec`, each part of `1m30s`
+_NANOSECONDS = {"us": 1000, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "d": 86400 * 10**9}
+_NUMBER = re.compile(r"(?<![\w.])(0x[0-9a-f]+|[0-9]+)([kmgtp](?:ib?|b)?)?(?![\w.])", re.IGNORECASE | re.ASCII)
+_POWERS = " kmgtp"
+
+
+def in_bytes(text: str, kb_base: int = 1024) -> str:
+    """The text with its numbers and units of size as plain numbers: `4k,0x10` is `4096,16`.
+
+    As in fio, `KiB` is the other of 1000 and 1024 than `k`, `KB` and `Ki`: 1000 unless kb_base is 1000
+    (`__get_mult_bytes` in fio's parse.c).
+    """
+    return _NUMBER.sub(
+        lambda match: str(int(match[1], 0 if "x" in match[1].lower() else 10) * _unit(match[2], kb_base)), text
+    )
+
+
+def _unit(unit: str | None, kb_base: int) -> int:
+    if not unit:
+        return 1
+    base = {1000: 1024, 1024: 1000}[kb_base] if unit[1:].lower() == "ib" else kb_base
+    return int(base ** _POWERS.index(unit[0].lower()))
+
+
+def opposite_units(text: str) -> tuple[str, ...]:
+    """The sizes in the text whose unit means another size to fio, without kb_base=1000, than in the standard."""
+    return tuple(match[0] for match in _NUMBER.finditer(text) if (match[2] or "")[1:].lower() == "ib")
 
 
 def read_size(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
+    plain = in_bytes(text.strip()).rstrip("bB")
+    if not re.fullmatch(r"[0-9]+", plain, re.ASCII):
         raise OptionRefused(f"{text!r} is not a size in bytes like 4k, 1m or 16g")
-    unit: int = 1024 ** " kmgtp".index(match[2].lower() or " ")
-    return int(match[1]) * unit
+    return int(plain)
 
 
 def read_seconds(text: str) -> int:
     match = _TIME.fullmatch(text.strip())
-    if match is None:
+    nanoseconds = int(match[1]) * _NANOSECONDS[(match[2].lower() or "s").removesuffix("ec")] if match else 0
+    nanoseconds = nanoseconds if match else _plain_time(text.strip())
+    if nanoseconds % 10**9:
+        raise OptionRefused(f"{text!r} is not a whole number of seconds")
+    return nanoseconds // 10**9
+
+
+def _plain_time(text: str) -> int:
+    """Times as people write them. fio reads them as microseconds: see `misread_time`."""
+    parts = list(_PLAIN_TIME.finditer(text))
+    if not parts or "".join(part[0] for part in parts) != text:
         raise OptionRefused(f"{text!r} is not a time in whole seconds like 30, 30s or 5m")
-    return int(match[1]) * _SECONDS[match[2].lower()]
+    return sum(int(part[1]) * _NANOSECONDS[part[2].lower()] for part in parts)
+
+
+def read_unless_zero_seconds(factor: str) -> Callable[[str], Values]:
+    """0 is no time, fio's default."""
+
+    def read(text: str) -> Values:
+        seconds = read_seconds(text)
+        return {factor: seconds} if seconds else {}
+
+    return read
+
+
+def read_delay(text: str) -> Values:
+    """A pause before the trial."""
+    if "-" in text:
+        raise OptionRefused(f"{text!r} is a random delay: give one time")
+    seconds = read_seconds(text)
+    return {"before": f"pause {seconds}s"} if seconds else {}
+
+
+def read_kb_base(text: str) -> Values:
+    if text.strip() not in ("1000", "1024"):
+        raise OptionRefused(f"{text!r} is neither 1000 nor 1024")
+    return {}
+
+
+def misread_time(text: str) -> int | None:
+    """The microseconds as which fio reads a time of which it does not know the unit, such as `90sec` or `1m30s`."""
+    if _TIME.fullmatch(text.strip()) or not (number := re.match(r"[0-9]+", text.strip())):
+        return None
+    return int(number[0])
 
 
 def read_count(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", text.strip()):
+    plain = in_bytes(text.strip())
+    if not re.fullmatch(r"[0-9]{1,10}", plain, re.ASCII):
         raise OptionRefused(f"{text!r} is not a whole number")
-    return int(text)
+    return int(plain)
 
 
 def read_switch(text: str) -> bool:
@@ -86,9 +151,11 @@ def sequence(gap_bytes: int, block_bytes: int) -> Values:
 
 
 def read_engine(text: str) -> Values:
-    if text.strip() not in tuple(IoEngine):
+    """fio has other names for libaio."""
+    name = {"aio": "libaio", "linuxaio": "libaio"}.get(text.strip(), text.strip())
+    if name not in tuple(IoEngine):
         raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
-    return {"ioengine": text.strip()}
+    return {"ioengine": name}
 
 
 def read_nice(text: str) -> int:
@@ -133,34 +200,68 @@ def _directions(text: str, read: str, write: str) -> dict[str, str]:
 
 
 def read_block_size(text: str) -> Values:
-    sizes = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
-    return {"block_size": 4096} | sizes
+    found = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
+    return {"block_size": 4096} | found
 
 
 def read_block_split(text: str) -> Values:
-    splits = _directions(text.lower(), "block_split", "write_block_split")
-    for split in splits.values():
-        if not re.fullmatch(r"[0-9]+[km]?/[0-9]+(:[0-9]+[km]?/[0-9]+)*", split):
-            raise OptionRefused(f"{split!r} is not a split like 4k/60:64k/40 with all shares")
-    if "block_split" not in splits:
+    """Shares that are left out divide what the others leave, as in fio: `4k/50:8k/:16k/` is `4k/50:8k/25:16k/25`."""
+    found = _directions(in_bytes(text.lower()), "block_split", "write_block_split")
+    if "block_split" not in found:
         raise OptionRefused(f"{text!r} has no split for reads")
-    return splits
+    return {name: _with_shares(split) for name, split in found.items()}
+
+
+def _with_shares(split: str) -> str:
+    parts = [re.fullmatch(r"([0-9]+)(?:/([0-9]*))?", part.strip(), re.ASCII) for part in split.split(":")]
+    known = [part for part in parts if part]
+    if len(known) < len(parts):
+        raise OptionRefused(f"{split!r} is not a split like 4k/60:64k/40")
+    open_parts = sum(not part[2] for part in known)
+    share = (100 - sum(int(part[2] or 0) for part in known)) / open_parts if open_parts else 0
+    if share < 0 or share != int(share):
+        raise OptionRefused(f"{split!r} does not leave the same whole share for each size without one")
+    return ":".join(f"{part[1]}/{part[2] or int(share)}" for part in known)
 
 
 def read_block_range(text: str) -> Values:
-    if not re.fullmatch(r"[0-9]+[km]?-[0-9]+[km]?", text.strip().lower()):
+    """One range, or the same for reads, writes and trims: `4k-64k,4k-64k`."""
+    ranges = {part.strip().replace(":", "-") for part in in_bytes(text).split(",")}
+    if len(ranges) > 1 or not all(re.fullmatch(r"[0-9]+-[0-9]+", part, re.ASCII) for part in ranges):
         raise OptionRefused(f"{text!r} is not a range like 4k-64k for reads and writes together")
-    return {"block_range": text.strip().lower()}
+    low, high = ranges.pop().split("-")
+    return {"block_size": int(low)} if low == high else {"block_range": f"{low}-{high}"}
 
 
-def read_limits(factor: str) -> Callable[[str], Values]:
-    return lambda text: dict(_directions(text, factor, f"write_{factor}"))
+def read_directions(factor: str) -> Callable[[str], Values]:
+    """A value of reads, and perhaps another of writes; 0 is no limit."""
+
+    def read(text: str) -> Values:
+        found = _directions(text, factor, f"write_{factor}")
+        return {name: value for name, value in found.items() if value != "0" or factor not in RATE_LIMITS}
+
+    return read
 
 
-def read_size_or_percent(text: str) -> Values:
-    if text.strip().endswith("%"):
-        return {"size_percent": read_percent(text.strip().removesuffix("%"))}
-    return {"size": read_size(text)}
+def read_size_or_percent(factor: str) -> Callable[[str], Values]:
+    """`25%` sets the factor with the ending _percent; 0 is fio's default, the whole device or no offset."""
+
+    def read(text: str) -> Values:
+        if text.strip().endswith("%"):
+            percent = read_percent(text.strip().removesuffix("%"))
+            return {f"{factor}_percent": percent} if percent else {}
+        size = read_size(text)
+        return {factor: size} if size else {}
+
+    return read
+
+
+def read_file_size(text: str) -> Values:
+    """A size, or the mean of a range."""
+    ends = [read_size(end) for end in text.split("-")]
+    if len(ends) > 2 or ends[0] > ends[-1]:
+        raise OptionRefused(f"{text!r} is not a size or a range like 4k-64k")
+    return {"file_size": sum(ends) // len(ends)} if ends[-1] else {}
 
 
 def read_unchanged(text: str) -> str:
@@ -168,15 +269,62 @@ def read_unchanged(text: str) -> str:
     return text.strip().replace(",", "+")
 
 
+def unless_zero(factor: str, read: Callable[[str], Stored]) -> Callable[[str], Values]:
+    """For options that are off at 0, fio's default."""
+    return lambda text: {} if text.strip() == "0" else {factor: read(text)}
+
+
 def read_flag(text: str) -> str:
     return "on" if read_switch(text) else "off"
+
+
+def read_off(factor: str) -> Callable[[str], Values]:
+    """Only 0 sets the factor: 1 is the default."""
+    return lambda text: {} if read_switch(text) else {factor: False}
+
+
+def read_verify(text: str) -> Values:
+    name = {"crc32c-intel": "crc32c"}.get(text.strip(), text.strip())
+    return {} if name in ("0", "none") else {"verify": name}
+
+
+def read_cpu_mask(text: str) -> str:
+    mask = bin(read_count(text))[:1:-1]
+    if "1" not in mask:
+        raise OptionRefused(f"{text!r} has no processor")
+    return "+".join(str(number) for number, bit in enumerate(mask) if bit == "1")
+
+
+def read_distribution(text: str) -> str:
+    """Of zones, the last size may be left out: it is the rest."""
+    name, _, zones = text.strip().partition(":")
+    if name != "zoned" or "/" not in zones or "," in zones:
+        return read_unchanged(text)
+    pairs = [zone.split("/") for zone in zones.split(":")]
+    known = sum(int(pair[1]) for pair in pairs[:-1] if pair[-1].isascii() and pair[-1].isdigit())
+    if pairs[-1][-1] == "":
+        pairs[-1][-1] = str(100 - known)
+    return f"zoned:{':'.join('/'.join(pair) for pair in pairs)}"
+
+
+def read_node(text: str) -> int:
+    if re.search("[-,]", text):
+        raise OptionRefused(f"{text!r} is several nodes: give one, or use `cpus_allowed`")
+    return read_count(text)
+
+
+def read_generator(text: str) -> Values:
+    """An LFSR visits every block once."""
+    if text.strip() not in ("tausworthe", "tausworthe64", "lfsr"):
+        raise OptionRefused(f"{text!r} is not one of tausworthe, tausworthe64, lfsr")
+    return {"norandommap": False} if text.strip() == "lfsr" else {}
 
 
 def read_number(low: int, high: int) -> Callable[[str], Values]:
     """Checks a number that the reader of the job combines with other options."""
 
     def read(text: str) -> Values:
-        if not low <= read_count(text) <= high:
+        if not low <= read_count(text or "1") <= high:
             raise OptionRefused(f"{text!r} is outside {low} to {high}")
         return {}
 
@@ -207,8 +355,9 @@ class Meaning(StrEnum):
     PER_JOB = "per job"  # per job: multiply by the number of jobs
     OVER_FILES = "over files"  # total of all files of a job: divide by the number of files
     SEQUENCE = "sequence"  # bytes between two I/Os: positive or negative, depends on the block size
-    IGNORED = "ignored"  # does not affect the measurement, or is always set
-    LOGGING = "logging"  # ignored, and the plan's note says so
+    ALWAYS = "always"  # each trial does this: other values are refused
+    LEFT_OUT = "left out"  # the plan's note says so, under the differences from fio
+    SEVERAL = "several"  # the reader combines it with other options of the job, or with other jobs
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,14 +367,21 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     aliases: tuple[str, ...] = ()
     meaning: Meaning = Meaning.VALUE
     note: str = ""  # note for the person who imports the job
+    default: str | None = None  # of an option that is left out: with this value, its note would be untrue
 
 
-def _ignored(*names: str, why: str, meaning: Meaning = Meaning.IGNORED) -> tuple[Option, ...]:
-    return tuple(Option(name=name, read=read_anything, meaning=meaning, note=why) for name in names)
+def _left_out(*names: str, why: str, default: str | None = None) -> tuple[Option, ...]:
+    return tuple(
+        Option(name=name, read=read_anything, meaning=Meaning.LEFT_OUT, note=why, default=default) for name in names
+    )
 
 
 def _fixed(name: str, *allowed: str, why: str) -> Option:
-    return Option(name=name, read=read_always(*allowed, why=why), meaning=Meaning.IGNORED, note=why)
+    return Option(name=name, read=read_always(*allowed, why=why), meaning=Meaning.ALWAYS, note=why)
+
+
+def _several(name: str, read: Callable[[str], Values], note: str, *aliases: str) -> Option:
+    return Option(name=name, read=read, aliases=aliases, meaning=Meaning.SEVERAL, note=note)
 
 
 def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str) -> Option:
@@ -233,7 +389,16 @@ def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str
 
 
 # Options whose factor has fio's name and notation. Rate limits of reads and writes are in one option.
-_SAME = tuple(name for name in FioOptions.__struct_fields__ if name not in RATE_LIMITS)
+_OTHERWISE = {
+    *RATE_LIMITS, "percentage_random", "write_percentage_random", "norandommap", "invalidate", "verify", "offset",
+    "offset_increment", "random_distribution",
+}  # fmt: skip
+_SAME = tuple(name for name in FioOptions.__struct_fields__ if name not in _OTHERWISE)
+_OFF_AT_ZERO = (
+    "blockalign", "openfiles", "thinktime", "thinktime_spin", "thinktime_iotime", "latency_target", "max_latency",
+    "force_async", "fdatasync", "verify_interval", "verify_backlog", "verify_backlog_batch", "verify_async",
+    "iodepth_low", "verify_pattern",
+)  # fmt: skip
 _FLAGS = (
     "pre_read",
     "serialize_overlap",
@@ -253,11 +418,18 @@ _LOGS = (
     "write_bw_log", "write_lat_log", "write_iops_log", "write_hist_log", "log_avg_msec", "log_hist_msec",
     "log_hist_coarseness", "log_max_value", "log_offset", "log_prio", "log_entries", "log_compression",
     "log_compression_cpus", "log_store_compressed", "log_unix_epoch", "log_alternate_epoch",
-    "log_alternate_epoch_clock_id", "per_job_logs", "bwavgtime", "iopsavgtime", "disk_util", "slat_percentiles",
+    "log_alternate_epoch_clock_id", "log_window_value", "log_issue_time", "per_job_logs", "bwavgtime", "iopsavgtime",
+    "disk_util", "slat_percentiles", "lat_percentiles", "clat_percentiles", "percentile_list",
     "block_error_percentiles", "significant_figures", "unified_rw_reporting", "output", "output-format",
-    "status-interval", "eta", "eta-newline", "minimal", "append-terse", "bandwidth-log", "error_dump",
+    "status-interval", "eta", "eta-newline", "minimal", "append-terse", "bandwidth-log", "latency-log", "error_dump",
+    "write_lat_log_cycles",
 )  # fmt: skip
 _LOGS_WHY = "a sample of every second and the whole latency histogram are always stored"
+_MEASURED = (
+    "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "disable_bw", "gtod_reduce",
+)  # fmt: skip
+_MEASURED_WHY = "fio would report no such values; here latencies and rates are always measured"
+_FILES = ("fallocate", "create_serialize", "create_fsync", "create_on_open", "unlink", "unlink_each_loop")
 
 _OPTIONS = (
     Option(
@@ -284,23 +456,50 @@ _OPTIONS = (
         note="a second value is that of writes: write_block_split",
     ),
     Option(name="bsrange", factor="block_range", read=read_block_range, aliases=("blocksize_range",)),
-    Option(name="rate", factor="rate", read=read_limits("rate"), note="a second value is that of writes: write_rate"),
-    Option(
-        name="rate_iops",
-        factor="rate_iops",
-        read=read_limits("rate_iops"),
-        note="a second value is that of writes: write_rate_iops",
+    *(
+        Option(
+            name=name,
+            factor=name,
+            read=read_directions(name),
+            note=f"a second value is that of writes: write_{name}",
+        )
+        for name in ("rate", "rate_iops", "percentage_random")
     ),
-    *(_simple(name, name, read_flag if name in _FLAGS else read_unchanged, *_ALIASES.get(name, ())) for name in _SAME),
+    *(
+        Option(
+            name=name,
+            factor=name,
+            read=read_size_or_percent(name),
+            note=f"{name}=50% sets {name}_percent",
+        )
+        for name in ("offset", "offset_increment")
+    ),
+    *(
+        Option(name=name, factor=name, read=unless_zero(name, read_unchanged), aliases=_ALIASES.get(name, ()))
+        if name in _OFF_AT_ZERO
+        else _simple(name, name, read_flag if name in _FLAGS else read_unchanged, *_ALIASES.get(name, ()))
+        for name in _SAME
+    ),
+    _simple("random_distribution", "random_distribution", read_distribution),
+    Option(
+        name="norandommap",
+        factor="norandommap",
+        read=read_off("norandommap"),
+        note="of a job without it that ends by an amount, norandommap is off",
+    ),
+    Option(name="random_generator", factor="norandommap", read=read_generator, note="lfsr sets norandommap: off"),
+    Option(name="invalidate", factor="invalidate", read=read_off("invalidate"), note="fio's default is 1"),
+    Option(name="verify", factor="verify", read=read_verify, note="crc32c-intel is crc32c"),
     Option(
         name="loops",
         factor="amount",
         read=read_number(1, 1_000_000),
-        note="multiplies the amount",
+        note="multiplies the amount or the passes",
     ),
     Option(name="prioclass", factor="ionice", read=read_number(0, 3)),
     Option(name="prio", factor="ionice", read=read_number(0, 7)),
-    _simple("numa_cpu_nodes", "numa_node", read_count),
+    _simple("numa_cpu_nodes", "numa_node", read_node),
+    _several("numa_mem_policy", read_anything, "the memory of the node of `numa_cpu_nodes` is used"),
     Option(name="ioengine", factor="ioengine", read=read_engine),
     *(_simple(n, n, read_switch) for n in ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")),
     _simple("numjobs", "numjobs", read_count),
@@ -313,16 +512,31 @@ _OPTIONS = (
     Option(
         name="size",
         factor="size",
-        read=read_size_or_percent,
+        read=read_size_or_percent("size"),
         meaning=Meaning.OVER_FILES,
-        note="fio's size is the total of all files, Sweetspot's is the size of each file; size=70% sets size_percent",
+        note="fio's size is that of all files of a job, Sweetspot's of each file; size=70% sets size_percent",
     ),
-    _simple("filesize", "size", read_size),
+    Option(
+        name="filesize",
+        factor="size",
+        read=read_file_size,
+        meaning=Meaning.SEVERAL,
+        note="of each file; of a range, all files have the mean size; `size` is then the amount",
+    ),
     _simple("nrfiles", "files", read_count, "nr_files"),
-    _simple("runtime", "runtime", read_seconds, "timeout"),
-    _simple("ramp_time", "ramp", read_seconds),
+    Option(name="runtime", factor="runtime", read=read_unless_zero_seconds("runtime"), aliases=("timeout",)),
+    Option(name="ramp_time", factor="ramp", read=read_unless_zero_seconds("ramp")),
+    Option(
+        name="startdelay",
+        factor="before",
+        read=read_delay,
+        aliases=("delay",),
+        meaning=Meaning.SEVERAL,
+        note="a pause before the trial; the streams of a trial start together",
+    ),
     _simple("nice", "nice", read_nice),
     _simple("cpus_allowed", "cpus", read_cpus),
+    _simple("cpumask", "cpus", read_cpu_mask),
     _simple("cpus_allowed_policy", "cpus_policy", read_cpus_policy),
     Option(
         name="io_size",
@@ -335,58 +549,43 @@ _OPTIONS = (
     Option(name="refill_buffers", factor="buffers", read=read_buffers_if(Buffers.REFILLED)),
     Option(name="zero_buffers", factor="buffers", read=read_buffers_if(Buffers.ZEROES)),
     Option(name="scramble_buffers", factor="buffers", read=read_buffers_if(Buffers.REPEATED, when=False)),
-    _fixed("time_based", "", "1", why="a trial with a runtime always uses the whole runtime"),
-    _fixed("norandommap", "", "1", why="random offsets are drawn independently"),
-    _fixed("group_reporting", "", "1", why="the jobs of a stream are reported together"),
-    _fixed("allow_file_create", "0", "1", why="only the files of a directory target are ever created"),
-    *_ignored("filename", "directory", why="the target is chosen when a run is started"),
-    *_ignored("description", why="excluded from the measurement"),
-    *_ignored("name", why="the section's name"),
-    *_ignored("randrepeat", "randseed", "allrandrepeat", why="the plan sets the seed"),
-    *_ignored("thread", why="jobs are processes, fio's default"),
-    _fixed("kb_base", "1024", why="sizes are binary"),
-    _fixed("do_verify", "", "1", why="data is read back whenever `verify` is given"),
-    _fixed("random_generator", "tausworthe", "tausworthe64", why="random offsets are drawn independently"),
-    _fixed("fadvise_hint", "0", "1", why="buffered I/O gives the kernel no hints, so that read-ahead has its effect"),
+    Option(
+        name="overwrite",
+        factor="prefill",
+        read=lambda text: {"prefill": read_switch(text)},
+        note="writing jobs without it use new files: prefill is off",
+    ),
+    _several("time_based", read_number(0, 1), "a trial with a runtime always uses the whole runtime"),
+    _several("group_reporting", read_number(0, 1), "the jobs of a stream are reported together"),
+    _several("filename", read_anything, "the target is chosen when a run is started"),
+    _several("directory", read_anything, "the target is chosen when a run is started"),
+    _several("filename_format", read_anything, "the target is chosen when a run is started"),
+    _several("stonewall", read_anything, "the job starts a new part of the plan", "wait_for_previous"),
+    _several("wait_for", read_anything, "the job starts a new part, if it waits for all jobs before it"),
+    _several("exitall", read_anything, "the streams of a trial end by themselves"),
+    _several("do_verify", read_number(0, 1), "data is read back whenever `verify` is given"),
+    _several("name", read_anything, "the name of the job"),
+    _several("description", read_anything, "the text is in the plan's note"),
+    _several("kb_base", read_kb_base, "1000 or 1024: the meaning of k, m and g"),
+    _several("thread", read_number(0, 1), "jobs are processes, fio's default"),
     _fixed("create_only", "0", why="a trial must measure something"),
     _fixed("continue_on_error", "none", "0", why="an I/O error ends the trial"),
     _fixed("thinktime_blocks_type", "complete", why="pauses are counted in completed I/Os"),
-    *_ignored(*_LOGS, why=_LOGS_WHY, meaning=Meaning.LOGGING),
-    *_ignored(
-        "disable_lat",
-        "disable_clat",
-        "disable_slat",
-        "disable_bw_measurement",
-        "stats",
-        why="latencies and rates are always measured",
-    ),
-    *_ignored("gtod_cpu", "clocksource", why="fio's default clock is used"),
-    *_ignored(
-        "fallocate",
-        "overwrite",
-        "create_serialize",
-        "create_fsync",
-        "create_on_open",
-        "unlink",
-        "unlink_each_loop",
-        why="Sweetspot creates, fills and removes the files of a directory target",
-    ),
-    *_ignored("softrandommap", why="random offsets are drawn independently"),
-    *_ignored("exitall", "exit_what", "new_group", "startdelay", "delay", why="trials run one after another"),
-    *_ignored("unit_base", why="all values are stored in bytes"),
-    *_ignored("numa_mem_policy", why="memory comes from the node of `numa_cpu_nodes`"),
-    *_ignored("verify_state_save", why="always off: fio would write a file"),
-    *_ignored("verifysort", "verifysort_nr", "experimental_verify", why="fio's default is used"),
-    Option(
-        name="stonewall",
-        read=read_anything,
-        aliases=("wait_for_previous",),
-        meaning=Meaning.IGNORED,
-        note="trials run one after another",
-    ),
-    *_ignored("invalidate", "exitall_on_error", why="always on"),
-    *_ignored("lat_percentiles", "clat_percentiles", why="latency is fio's total latency"),
-    *_ignored("percentile_list", why="the complete histogram is stored"),
+    *_left_out(*_LOGS, why=_LOGS_WHY),
+    *_left_out(*_MEASURED, why=_MEASURED_WHY, default="0"),
+    *_left_out("stats", why=_MEASURED_WHY, default="1"),
+    *_left_out("gtod_cpu", "clocksource", why="fio's default clock is used"),
+    *_left_out(*_FILES, why="Sweetspot creates, fills and removes the files of a directory target"),
+    *_left_out("allow_file_create", "unique_filename", why="only the files of a directory target are ever created"),
+    *_left_out("randrepeat", "randseed", "allrandrepeat", why="the plan sets the seed"),
+    *_left_out("softrandommap", why="fio's default is used"),
+    *_left_out("verifysort", "verifysort_nr", "experimental_verify", why="fio's default is used"),
+    *_left_out("exit_what", why="the streams of a trial end by themselves"),
+    *_left_out("new_group", why="each stream is reported by itself"),
+    *_left_out("unit_base", why="all values are stored in bytes"),
+    *_left_out("verify_dump", "verify_state_save", why="no file is written on the host"),
+    *_left_out("exitall_on_error", why="when a job fails, the trial fails"),
+    *_left_out("mem_align", "iomem_align", why="fio's default alignment is used"),
 )
 
 ALLOWED: Mapping[str, Option] = {name: option for option in _OPTIONS for name in (option.name, *option.aliases)}
@@ -399,7 +598,9 @@ _READS = "it reads a file of the host"
 _WRITES = "it writes a file on the host"
 _GUARD = "the worker's guard decides what may be used"
 _LIMITS = "the worker sets the limits of fio's processes"
-_JOBS = "a trial has one workload"
+_FLOW = (
+    "it keeps the I/Os of several jobs in a ratio, but the streams of a trial run freely. Use `rate_iops` in each job"
+)
 _FULL = "it writes until the device is full. Give a size"
 _ENDS = "a slow drive is a result, and must not end the trial. Use `rate` or `rate_iops`"
 _ERRORS = "an I/O error ends the trial"
@@ -410,27 +611,26 @@ _VERIFY = "only data that the same trial has written is verified"
 
 _REASONS = {
     _RUNS: ("exec_prerun", "exec_postrun"),
-    _READS: ("include", "read_iolog", "read_iolog_chunked", "verify_state_load", "opendir"),
-    _WRITES: ("write_iolog", "verify_dump", "merge_blktrace_file"),
+    _READS: ("read_iolog", "read_iolog_chunked", "verify_state_load", "opendir"),
+    _WRITES: ("write_iolog", "merge_blktrace_file"),
     _REPLAY: (
         "replay_no_stall", "replay_redirect", "replay_scale", "replay_align", "replay_time_scale", "replay_skip",
         "merge_blktrace_scalars", "merge_blktrace_iters",
     ),
     _GUARD: ("allow_mounted_write",),
     _LIMITS: ("cgroup", "cgroup_weight", "cgroup_nodelete", "uid", "gid", "lockmem"),
-    _JOBS: ("wait_for", "flow", "flow_id", "flow_watermark", "flow_sleep"),
+    _FLOW: ("flow", "flow_id", "flow_watermark", "flow_sleep"),
     _FULL: ("fill_device", "fill_fs"),
     "it writes past the end of the file": ("file_append",),
     "the jobs would wait for each other": ("lockfile",),
     "it replaces the job's options": ("profile",),
-    "the target is chosen when a run is started": ("filename_format", "unique_filename"),
     _ENDS: ("rate_min", "rate_iops_min", "rate_cycle"),
     _ERRORS: ("ignore_error",),
     _ZONES: (
         "zonemode", "zonesize", "zonecapacity", "zonerange", "zoneskip", "read_beyond_wp", "max_open_zones",
         "job_max_open_zones", "ignore_zone_limits", "zone_reset_threshold", "zone_reset_frequency",
     ),
-    _MEMORY: ("mem", "iomem", "hugepage-size", "iomem_align", "mem_align"),
+    _MEMORY: ("mem", "iomem", "hugepage-size"),
     _VERIFY: ("verify_only",),
     "the checksum is always at the start of its block": ("verify_offset",),
     "the threads that verify share the CPUs of `cpus_allowed`": ("verify_async_cpus",),
@@ -438,14 +638,12 @@ _REASONS = {
         "trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch",
     ),
     "it changes the drive for all programs. Use the factor `scheduler`": ("ioscheduler",),
-    "it leaves out the latency, which is always measured": ("gtod_reduce",),
     "a trial ends by `runtime`, by an amount or by a stop rule of the plan": (
         "steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time", "ss_ramp", "number_ios",
     ),
-    "all blocks are multiples of 512 bytes": ("bs_unaligned", "blocksize_unaligned"),
+    "random offsets are multiples of the smallest block": ("bs_unaligned", "blocksize_unaligned"),
     "the two sizes would be those of sequential and random I/Os. Give sizes of reads and writes": ("bs_is_seq_rand",),
     "give `offset` in bytes": ("offset_align",),
-    "use `cpus_allowed`": ("cpumask",),
     "priorities of single I/Os are not reported. Use `prio` and `prioclass`": (
         "cmdprio_percentage", "cmdprio_class", "cmdprio", "cmdprio_bssplit", "cmdprio_hint",
     ),
@@ -463,17 +661,39 @@ def _by_name() -> Iterator[tuple[str, str]]:
 
 REFUSED: Mapping[str, str] = dict(_by_name())
 
+# Values of refused options that are fio's default, which job files often write out.
+DEFAULTS: Mapping[str, str] = dict.fromkeys(
+    (
+        "fill_device", "fill_fs", "file_append", "rate_min", "rate_iops_min", "zonesize", "zonerange", "zoneskip",
+        "verify_only", "verify_offset", "trim_percentage", "trim_verify_zero", "trim_backlog", "number_ios",
+        "bs_unaligned", "blocksize_unaligned", "bs_is_seq_rand", "offset_align", "cmdprio_percentage", "dedupe_global",
+        "atomic", "uncached", "nowait", "replay_no_stall", "verify_state_load", "allow_mounted_write",
+        "read_iolog_chunked", "flow", "lockmem",
+    ),
+    "0",
+) | {"zonemode": "none", "lockfile": "none", "mem": "malloc", "rate_cycle": "1000"}  # fmt: skip
+
 
 # Generate the page about fio's options: `python -m worker.recipes.fio.options > docs/reference/fio-options.md`.
 
 _HEAD = """# fio's options in job files
 
-A fio job file can be opened as a plan. Each of fio's options becomes a factor of the plan, is ignored because it does
-not change the measurement, or is refused with a reason. The same factors can be used in any plan. The editor lists
-them under "Workload" and "Further options of fio".
+A fio job file, or a command `fio --name=…`, can be opened as a plan: on the page "Import a plan", with the
+[command line](command-line.md) and with the API. Each option sets a factor of the plan, is what every trial does, is
+ignored and listed in the plan's note under "Differences from fio", or is refused with a reason. The same factors can be
+used in any plan. The editor lists them under "Workload" and "Further options of fio".
 
-A trial runs one workload, so jobs that fio would run at the same time are refused: put `stonewall` into all jobs but
-the first.
+Values of variables (`${SIZE}`, `$ncpus`) and files that the job file includes are given with it. A plan can be exported
+as a job file; imported again, it has the same points.
+
+Jobs that fio runs at the same time become the [streams](plans.md#streams-with-different-workloads) of one part, at most
+eight. `stonewall`, or `wait_for` of all jobs before, begins a new part. The plan's note lists the differences from fio.
+
+Sizes and times mean what they mean to fio:
+
+- `k`, `kb` and `ki` are 1,024 bytes, but `KiB` is 1,000; with `kb_base=1000`, `k` is 1,000 and `KiB` is 1,024.
+- fio reads a time with another unit than us, ms, s, m, h or d in microseconds: `90sec`, `1m30s`. Here they are seconds,
+  and the note says so.
 
 Options with conditions:
 
@@ -484,6 +704,10 @@ Options with conditions:
 - An amount is rounded up to whole blocks of all jobs, and estimates count that.
 - A mix with rate limits counts as if it only wrote: while reads have reached their limit, fio writes.
 - `offset` and `offset_increment` must keep the used part inside the device or file. They are not for directories.
+- Jobs of `numjobs` have files of their own unless `filename` is given. Here they share files of the same total size.
+  With `filename`, sequential jobs all start at the same offset: `offset_increment: 0`.
+- A job without `runtime` and `io_size` ends when it has gone through its size. Of a size in percent or of a whole
+  device, that is `passes`.
 - `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
   the data beside it.
 
@@ -493,17 +717,26 @@ Options with conditions:
 | --- | --- | --- |
 """
 
+_TITLES = {
+    Meaning.SEVERAL: "Without a factor",
+    Meaning.ALWAYS: "The same in every trial; other values are refused",
+    Meaning.LEFT_OUT: "Ignored, and listed in the plan's note",
+}
+
 
 def options_page() -> str:
     options = list(dict.fromkeys(ALLOWED.values()))
     taken = [option for option in options if option.factor and not _same(option)]
-    ignored = [option for option in options if not option.factor]
+    others = [option for option in options if not option.factor]
     return (
         _HEAD
         + "".join(f"| {_names(option)} | `{option.factor}` | {option.note} |\n" for option in taken)
         + f"\nOther options are factors of the same name: {', '.join(map(_names, filter(_same, options)))}.\n"
-        + "\n## Ignored\n\n| options | reason |\n| --- | --- |\n"
-        + "".join(f"| {', '.join(names)} | {note} |\n" for note, names in _by_note(ignored).items())
+        + "".join(
+            f"\n## {title}\n\n| options | meaning |\n| --- | --- |\n"
+            + "".join(f"| {', '.join(names)} | {note} |\n" for note, names in _by_note(others, meaning).items())
+            for meaning, title in _TITLES.items()
+        )
         + "\n## Refused\n\n| options | reason |\n| --- | --- |\n"
         + "".join(f"| {', '.join(names)} | {reason} |\n" for reason, names in _refused().items())
     )
@@ -517,19 +750,19 @@ def _names(option: Option) -> str:
     return ", ".join(f"`{name}`" for name in (option.name, *option.aliases))
 
 
-def _by_note(options: list[Option]) -> dict[str, list[str]]:
-    by_note: dict[str, list[str]] = {}
+def _by_note(options: list[Option], meaning: Meaning) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for option in options:
-        note = f"{option.note}; the plan's note says so" if option.meaning is Meaning.LOGGING else option.note
-        by_note.setdefault(note, []).append(_names(option))
-    return by_note
+        if option.meaning is meaning:
+            found.setdefault(option.note, []).append(_names(option))
+    return found
 
 
 def _refused() -> dict[str, list[str]]:
-    by_reason: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for name, reason in REFUSED.items():
-        by_reason.setdefault(reason, []).append(f"`{name}`")
-    return by_reason
+        found.setdefault(reason, []).append(f"`{name}`")
+    return found
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ _ONE_ENGINE = {
     "sqthread_poll_cpu": IoEngine.IO_URING,
     "userspace_reap": IoEngine.LIBAIO,
 }
-_NEEDS = {
+NEEDS = {
     "rate_process": "rate or rate_iops",
     "thinktime_spin": "thinktime",
     "thinktime_blocks": "thinktime",
@@ -35,6 +35,7 @@ _NEEDS = {
     "dedupe_mode": "dedupe_percentage",
     "dedupe_working_set_percentage": "dedupe_percentage",
     "buffer_compress_chunk": "buffer_compress_percentage",
+    "write_percentage_random": "percentage_random",
     "verify_pattern": "verify",
     "verify_interval": "verify",
     "verify_backlog": "verify",
@@ -42,6 +43,8 @@ _NEEDS = {
     "verify_async": "verify",
     "verify_fatal": "verify",
 }  # an option -> the option without which it has no effect
+
+SECTOR = 512
 
 
 def _option_problems(work: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
@@ -51,8 +54,8 @@ def _option_problems(work: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
 
 def _needed(work: FioWorkload) -> Iterator[str]:
     given = {*work.options.wanted()}
-    for name in sorted(given & _NEEDS.keys()):
-        needed = _NEEDS[name]
+    for name in sorted(given & NEEDS.keys()):
+        needed = NEEDS[name]
         if given.isdisjoint(needed.split(" or ")):
             yield f"{name} needs {needed}"
 
@@ -60,8 +63,13 @@ def _needed(work: FioWorkload) -> Iterator[str]:
 def _order(work: FioWorkload) -> Iterator[str]:
     if work.options.rw_sequencer and work.run_length == 1:
         yield "rw_sequencer needs a run_length above 1"
-    if work.options.percentage_random is not None and not work.pattern.random:
-        yield f"percentage_random needs a random pattern, not {work.pattern}"
+    for name in ("percentage_random", "norandommap"):
+        if getattr(work.options, name) is not None and not work.pattern.random:
+            yield f"{name} needs a random pattern, not {work.pattern}"
+    if work.options.write_percentage_random is not None and not work.pattern.mixed:
+        yield f"write_percentage_random is only for mixed patterns, not for {work.pattern}: remove it"
+    if work.options.norandommap is False and work.options.random_distribution not in (None, "random"):
+        yield "fio keeps no map of visited blocks with a random_distribution: remove norandommap"
 
 
 def _distribution(work: FioWorkload) -> Iterator[str]:
@@ -133,7 +141,7 @@ def _verify(work: FioWorkload) -> Iterator[str]:
 
 def _region(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     """The used part must stay inside the target."""
-    given = sorted({"offset", "offset_increment"} & work.options.wanted().keys())
+    given = sorted(name for name in ("offset", "offset_increment") if work.options.wanted().get(name))
     if given and kind is TargetKind.DIRECTORY:
         yield f"{' and '.join(given)} need a device or a file: files in a directory are used from start to end"
     if given and work.size_bytes is None:
@@ -155,6 +163,13 @@ def _blocks(work: FioWorkload) -> Iterator[str]:
     low, high = work.block_range or (1, 2)
     if high <= low or high % low:
         yield "the end of block_range must be a multiple of its start, and larger"
+
+
+def _sectors(work: FioWorkload) -> Iterator[str]:
+    """No drive has sectors below 512 bytes; those above are known only with the target (`sector_multiples`)."""
+    uneven = (f"{what} of {size} bytes" for what, size in work.sector_multiples if size % SECTOR)
+    if words := ", ".join(uneven):
+        yield f"{words}: direct I/O, trims and sg need multiples of {SECTOR} bytes"
 
 
 def _sequence(work: FioWorkload) -> Iterator[str]:
@@ -197,7 +212,7 @@ def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
 
 def parts_of(work: FioWorkload) -> int:
     """Number of parts of each file or device: one per sequential job, unless the jobs have their own offsets."""
-    return 1 if work.pattern.random or work.options.offset_increment else work.threads
+    return work.threads // work.visits_per_pass
 
 
 def _mix(work: FioWorkload) -> Iterator[str]:
@@ -355,5 +370,5 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, _blocks, _sequence, _mapped)
+RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, _blocks, _sectors, _sequence, _mapped)
 TARGET_RULES = (_size, _files, _on_blocks)

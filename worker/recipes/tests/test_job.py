@@ -245,9 +245,9 @@ def test_it_reads_allowed_options_back_to_factors() -> None:
     assert ALLOWED["rwmixwrite"].read("30") == {"read_percent": 70}
     assert ALLOWED["buffered"].read("1") == {"direct": False}
     assert ALLOWED["runtime"].read("2m") == {"runtime": 120}
-    for refused in ("include", "exec_prerun", "mem", "ioscheduler", "filename_format"):
+    for refused in ("include", "exec_prerun", "mem", "ioscheduler"):
         assert refused not in ALLOWED
-    for name, value in (("ioengine", "external:/x.so"), ("norandommap", "0"), ("bs", "4k,8k,16k"), ("rw", "erase")):
+    for name, value in (("ioengine", "external:/x.so"), ("norandommap", "2"), ("bs", "4k,8k,16k"), ("rw", "erase")):
         with pytest.raises(OptionRefused):
             ALLOWED[name].read(value)
 

@@ -1,15 +1,16 @@
 """Further options of fio: the job text, what fio does with it, and what is refused."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from worker.contract.fio_options import FioOptions, RwSequencer, Verify
+from worker.contract.fio_options import FadviseHint, FioOptions, RwSequencer, Verify
 from worker.contract.workload import KIB, MIB, BlockShare, Buffers, IoEngine, Pattern, SyncDepth, TargetKind
 from worker.recipes import render, workload_problems
-from worker.recipes.fio.options import ALLOWED, REFUSED, options_page
+from worker.recipes.fio.options import ALLOWED, REFUSED, in_bytes, misread_time, options_page, read_seconds
 from worker.recipes.steps import render_prefill
 from worker.recipes.tests.test_job import options, run_fio, stream
 
@@ -20,11 +21,17 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "offset_increment": {"offset_increment": MIB},
     "blockalign": {"blockalign": 8192},
     "random_distribution": {"random_distribution": "zoned:60/10:40/90"},
+    "norandommap": {"norandommap": False},
     "percentage_random": {"percentage_random": 50},
+    "write_percentage_random": {
+        "percentage_random": 50, "write_percentage_random": 20, "pattern": Pattern.RANDRW, "read_percent": 50,
+    },
     "rw_sequencer": {"rw_sequencer": RwSequencer.IDENTICAL, "run_length": 4},
     "file_service_type": {"file_service_type": "random"},
     "openfiles": {"openfiles": 2},
     "pre_read": {"pre_read": True, "direct": False},
+    "invalidate": {"invalidate": False, "direct": False},
+    "fadvise_hint": {"fadvise_hint": FadviseHint.PATTERN, "direct": False},
     "rate": {"rate": 10 * MIB},
     "write_rate": {"write_rate": MIB, "pattern": Pattern.RANDRW, "read_percent": 50},
     "rate_iops": {"rate_iops": 1000},
@@ -230,6 +237,10 @@ def test_trims_destroy_data_and_need_a_block_device(pattern: Pattern) -> None:
         ({"ioengine": IoEngine.SG}, "needs a SCSI drive"),
         ({"ioengine": IoEngine.SYNC, "iodepth": 2}, "one I/O in flight"),
         ({"offset": 4096, "size_bytes": None}, "need a size"),
+        ({"block_bytes": 2300}, "multiples of 512 bytes"),
+        ({"norandommap": False, "random_distribution": "zipf:1.2"}, "keeps no map"),
+        ({"norandommap": False, "pattern": Pattern.WRITE}, "needs a random pattern"),
+        ({"write_percentage_random": 20, "percentage_random": 50}, "only for mixed patterns"),
     ],
 )
 def test_it_says_why_it_refuses(given: dict[str, Any], words: str) -> None:
@@ -259,3 +270,43 @@ def test_every_option_of_fio_is_supported_or_refused_with_a_reason() -> None:
 def test_the_documentation_lists_every_option_as_it_is() -> None:
     words = "run `python -m worker.recipes.fio.options > docs/reference/fio-options.md`"
     assert (Path(__file__).parents[3] / "docs/reference/fio-options.md").read_text() == options_page(), words
+
+
+@pytest.mark.parametrize("text", ["4k", "4ki", "4kib", "4KiB", "4kb", "1GiB", "1g", "10k", "2300", "0x1000", "1T"])
+@pytest.mark.parametrize("kb_base", [1000, 1024])
+def test_sizes_are_those_that_fio_reads(text: str, kb_base: int) -> None:
+    assert int(in_bytes(text, kb_base)) == read_by_fio(f"--kb_base={kb_base}", f"--size={text}")
+
+
+@pytest.mark.parametrize("text", ["30", "30s", "5m", "2h", "1d", "2000ms", "3000000us"])
+def test_times_are_those_that_fio_reads(text: str) -> None:
+    assert read_seconds(text) * 10**6 == read_by_fio(f"--runtime={text}")
+    assert misread_time(text) is None
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90sec", 90), ("1m30s", 90), ("1min", 60), ("2hours", 7200)])
+def test_times_with_units_that_fio_does_not_know_are_seconds(text: str, seconds: int) -> None:
+    assert read_seconds(text) == seconds
+    assert misread_time(text) == read_by_fio(f"--runtime={text}")
+
+
+def read_by_fio(*arguments: str) -> int:
+    """The number as which fio reads the last option."""
+    argv = ("fio", "--parse-only", "--debug=parse", "--name=a", *arguments)
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    return int(re.findall(r"out=(\d+)", done.stdout)[-1])
+
+
+def test_jobs_with_an_increment_of_0_use_the_same_offsets(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(bytes(64 * KIB))
+    given: dict[str, Any] = {"pattern": Pattern.READ, "size_bytes": 64 * KIB, "numjobs": 2, "direct": False}
+    given |= {"ioengine": IoEngine.PSYNC, "runtime_s": None, "amount_bytes": 2 * 64 * KIB}
+    apart, together = render(using(**given)), render(using(**given, offset_increment=0))
+    assert options(apart.job_text)["size"] == "32k"
+    assert (options(together.job_text)["size"], options(together.job_text)["offset_increment"]) == ("64k", "0")
+    assert run_fio(together.job_text, tmp_path)["read"]["io_bytes"] == 2 * 64 * KIB
+
+
+def test_with_a_map_every_block_is_visited_once(tmp_path: Path) -> None:
+    found = offsets(tmp_path, bs=8 * KIB, pattern=Pattern.RANDREAD, size_bytes=64 * KIB, norandommap=False)
+    assert sorted(found) == list(range(8))
