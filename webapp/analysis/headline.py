@@ -28,7 +28,9 @@ def headline_conclusion(made: Comparison) -> Conclusion:
     """The strongest claim of the headline."""
     if any(panel.scaling for panel in made.panels):
         return Conclusion.NONE
-    known = {series.headline_conclusion for _, series in _with_ratio(made)}
+    compared = [series for _, series in _with_ratio(made)]
+    told = compared or [series for panel in made.panels for series in panel.series if series.headline][:1]
+    known = {series.headline_conclusion for series in told}
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
