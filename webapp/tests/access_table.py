@@ -297,6 +297,7 @@ API: dict[str, Who] = {
     "POST previews": Who.VIEWER,
     "POST plans/{slug}/undelete": Who.OPERATOR,
     "POST job-files": Who.OPERATOR,
+    "POST job-files/yaml": Who.VIEWER,
     "GET hosts/{slug}/targets/{target}/purges": Who.VIEWER,
     "POST hosts/{slug}/targets/{target}/purges": Who.OPERATOR,
     "POST hosts/{slug}/targets/{target}/purges/{action}/stop": Who.OPERATOR,

@@ -126,7 +126,7 @@ class Policy(msgspec.Struct, frozen=True):
 _SLOT = re.compile(r"/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/\d*:\d+", re.ASCII)
 # As `kernel.signatures` writes it: `wwn-0x5000c500a1b2c3d4-part1:<PARTUUID>@<start>+<size>`.
 _PARTITION = re.compile(r"(?:.+-part[1-9]\d*|name:[^:]+):[0-9a-f-]*@\d+\+[1-9]\d*", re.ASCII)
-_NEARLY_PARTITION = re.compile(r"-part\d*(?:$|:)|@\d*\+", re.ASCII)
+_NEARLY_PARTITION = re.compile(r"-part\d*(?:\Z|:)|@\d*\+", re.ASCII)
 _PARTITION_PATH = re.compile(
     r"/dev/(?:(?:sd|vd|hd)[a-z]+\d+|(?:nvme\d+n|mmcblk|loop|md|nbd)\d+p\d+|disk/by-part(?:uuid|label)/.+|disk/.+-part\d+)",
     re.ASCII,

@@ -152,8 +152,11 @@ class Curves:
 
 
 def curves_of(comparison: Comparison, metric: Metric) -> Curves:
-    """Without levels that have no place on the axis, such as “not set”, and without zeros."""
+    """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
+    one place."""
     places = {index: place for index, level in enumerate(comparison.levels) if (place := place_of(level)) is not None}
+    if len({*places.values()}) < len(places):
+        places = {}  # such as `1 MB` and `1000 kB`: labels, not places on an axis
     order = sorted(places, key=lambda index: places[index])
     curves = tuple(_curves(comparison, order, places))
     noises = (noise_of(comparison, index, curves) for index in range(len(comparison.panels)))

@@ -62,7 +62,7 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
     page.get_by_label("Chart type").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
     expect(page.locator("table.heat .mark").nth(1)).to_have_css(
-        "background-color", "rgb(138, 122, 0)"
+        "background-color", "rgb(132, 108, 84)"
     )  # the colour of psync
     assert problems == []
 

@@ -79,7 +79,7 @@ def test_columns_are_those_of_all_portions_and_only_of_csv(operator: Client) -> 
     third = operator.post(begun["files_url"], {"file": a_file("d.csv", "Size,Rate\n4,5\n")}).json()
     assert third["refused"] == 1
     reasons = list(Import.objects.get().files.exclude(reason="").order_by("id").values_list("reason", flat=True))
-    assert reasons[0] == "The format of this file is not known."
+    assert reasons[0].startswith("The format of this file is not known.")
     assert reasons[1].startswith("The CSV has none of the stated columns")
     assert all(f"`{name}`" in reasons[1] for name in ("Workload", "Block", "IO/s", "99 %"))
     assert reasons[1].endswith("It has `Size`, `Rate`.")
@@ -295,7 +295,8 @@ def test_the_api_imports_lists_and_undoes() -> None:
     made = client.post("/api/v1/imports", form)
     assert made.status_code == 201, made.content
     assert (made.json()["results_made"], made.json()["by"], made.json()["state"]) == (3, "olga", "done")
-    assert made.json()["refused"] == {"The format of this file is not known.": 1}
+    ((reason, count),) = made.json()["refused"].items()
+    assert (reason.startswith("The format of this file is not known."), count) == (True, 1)
     files = client.get("/api/v1/imports/1/files?refused=true").json()
     assert [file["path"] for file in files["items"]] == ["n.txt"]
     row = client.get("/api/v1/results?import=1").json()["items"][0]

@@ -207,6 +207,11 @@ def test_latencies_have_no_limits_but_places_to_change() -> None:
     assert K.SATURATION not in kinds(chart)
 
 
+def test_two_labels_of_one_size_are_no_axis() -> None:
+    labels = ("64 kB", "128 kB", "1 MB", "1000 kB", "2 MB", "4 MB")
+    assert not found(made(labels, {"": {"A": (1, 2, 4, 1, 4, 4)}}, x="fact.strip size"))
+
+
 def test_a_chart_without_values_or_with_one_level_says_nothing() -> None:
     assert not found(made((1,), {"": {"A": (5,)}}))
     empty = made(DEPTHS, {"": {"A": (1, 2, 3, 4, 5, 6)}})

@@ -95,7 +95,7 @@ def test_an_undamaged_library_is_read(library: Path) -> None:
         ('name = "figures.csv"', 'name = "../one/figures.csv"', 12, "no file"),
         ('tool = "a tool"\n', "", 11, "needs a tool"),
         ('tool = "a tool"', 'toool = "a tool"', 14, "unknown field `toool`"),
-        ('block_size = "4k"', 'block_size = "5"', 16, "Block size"),
+        ('block_size = "4k"', 'block_size = "0"', 16, "Block size"),
         ('block_size = "4k"', 'layout = "single"', 16, "`layout` is not a factor"),
         ('firmware = "1.0"', 'iops = "1.0"', 21, "`iops` is a factor or a result"),
         ('[[files]]\nname = "bm-flash.txt"\n[files.labels]\nfirmware = "1.0"\n', "", 1, "names `bm-flash.txt`"),
