@@ -137,10 +137,13 @@ _BETWEEN = (FindingKind.CEILING, FindingKind.CROSSING)  # of products, not of on
 
 
 def _place(seen: Seen) -> tuple[int, float]:
-    """What products have in common stands beside certain differences, after the large ones; what one of them shows, and
-    what was measured once, after those that are equal."""
-    first = seen.kind in _BETWEEN and not seen.single
-    return list(Conclusion).index(Conclusion.DIFFERENT if first else Conclusion.EQUAL), 0.0
+    """What products have in common stands beside certain differences, after the large ones; what was measured once, and
+    what one of them shows, beside those that are equal."""
+    if seen.kind not in _BETWEEN:
+        return list(Conclusion).index(Conclusion.EQUAL), 0.0
+    if seen.single:
+        return list(Conclusion).index(Conclusion.EQUAL), -1.0
+    return list(Conclusion).index(Conclusion.DIFFERENT), 0.0
 
 
 def findings(matched: Matched, choice: str) -> Iterator[Finding]:
