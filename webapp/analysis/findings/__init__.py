@@ -1,6 +1,6 @@
 """What the numbers of a comparison mean: one module for each kind, and their order.
 
-Each module has `find(curves)`. A finding is stated only from what the chart itself shows; the rules, their margins and
+Each module has `find(charts)`. A finding is stated only from what the chart itself shows; the rules, their margins and
 how often they are wrong are in the modules and in decision 28.
 """
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind
 from webapp.analysis.findings import between, breaks, crossing, plateau, trend
-from webapp.analysis.findings.curves import Curves, curves_of
+from webapp.analysis.findings.curves import Charts, charts_of
 from webapp.results.metrics import Metric
 
-FINDERS: tuple[Callable[[Curves], Iterator[Finding]], ...] = (
+FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
     plateau.find, between.find, crossing.find, breaks.find, trend.find,
 )  # fmt: skip
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
@@ -25,10 +25,10 @@ _ORDER = (
 def findings(comparison: Comparison, metric: Metric) -> tuple[Finding, ...]:
     """The most important first: repeats before single values, then kinds in order, then the size. A cliff says that
     values stay before it, so it takes the place of that finding."""
-    curves = curves_of(comparison, metric)
-    found = [finding for find in FINDERS for finding in find(curves)]
-    broken = {_curve(one) for one in found if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
-    left = [one for one in found if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]
+    charts = charts_of(comparison, metric)
+    made = [finding for find in FINDERS for finding in find(charts)]
+    broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
+    left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]
     return tuple(sorted(left, key=lambda one: (one.single, _ORDER.index(one.kind), -one.size)))
 
 

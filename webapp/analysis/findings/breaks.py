@@ -12,7 +12,7 @@ from math import exp, log
 from statistics import median
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import BLOCK_SIZE, Curve, Curves, change, is_straight, led
+from webapp.analysis.findings.curves import BLOCK_SIZE, Charts, Curve, change, is_straight
 from webapp.core.formatting import ratio as as_ratio
 
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
@@ -25,21 +25,21 @@ FEWEST = 5  # points of a curve
 MOST = 3  # outliers of a curve; with more, its points are noisy, not out of line
 
 
-def find(found: Curves) -> Iterator[Finding]:
-    for curve in found.curves:
+def find(charts: Charts) -> Iterator[Finding]:
+    for curve in charts.curves:
         if is_straight(curve):
             continue
-        gap = _gap_in(found, curve)
+        gap = _gap_in(charts, curve)
         inside = range(gap[0], gap[1] + 1) if gap else range(0)
         if gap:
-            yield _gap(found, curve, *gap)
-        yield from (_outlier(found, curve, *one) for one in outliers(found, curve) if one[0] not in inside)
-        if not gap and found.metric.is_speed and found.comparison.x != BLOCK_SIZE:
-            yield from (_cliff(found, curve, place) for place in _cliffs(found, curve))
+            yield _gap(charts, curve, *gap)
+        yield from (_outlier(charts, curve, *one) for one in outliers(charts, curve) if one[0] not in inside)
+        if not gap and charts.metric.is_speed and charts.comparison.x != BLOCK_SIZE:
+            yield from (_cliff(charts, curve, place) for place in _cliffs(charts, curve))
 
 
-def _beyond(found: Curves, curve: Curve, least: float) -> float:
-    noise = found.noise(curve)
+def _beyond(charts: Charts, curve: Curve, least: float) -> float:
+    noise = charts.noise(curve)
     if noise is None:
         return least + UNKNOWN
     return max(least if noise.is_known else least + FEW, noise.least())
@@ -48,13 +48,13 @@ def _beyond(found: Curves, curve: Curve, least: float) -> float:
 # ---- one value out of line
 
 
-def outliers(found: Curves, curve: Curve) -> list[tuple[int, float]]:
+def outliers(charts: Charts, curve: Curve) -> list[tuple[int, float]]:
     """Places and expected ln(value). The worst is taken out before the others are judged, because it spoils what its
     neighbours are expected to be."""
     taken: list[tuple[int, float]] = []
     left = list(range(len(curve)))
     while len(left) >= FEWEST:
-        offs = {place: _off(found, curve, left, place) for place in left}
+        offs = {place: _off(charts, curve, left, place) for place in left}
         known = {place: one for place, one in offs.items() if one is not None}
         if not known:
             return taken
@@ -66,21 +66,21 @@ def outliers(found: Curves, curve: Curve) -> list[tuple[int, float]]:
     return taken
 
 
-def _off(found: Curves, curve: Curve, left: Sequence[int], place: int) -> float | None:
+def _off(charts: Charts, curve: Curve, left: Sequence[int], place: int) -> float | None:
     """The expected ln(value) of a point that is out of line; else None."""
     at = left.index(place)
     is_end = at in (0, len(left) - 1)
     expected = _expected(curve, left, at)
     value = curve.logs[place]
     off = value - expected[0]
-    least = _beyond(found, curve, AT_END if is_end else OUT)
+    least = _beyond(charts, curve, AT_END if is_end else OUT)
     if not all((value - each) * off > BESIDE * off * off for each in expected):
         return None
     if min(abs(value - each) for each in (expected if is_end else expected[:1])) < least:
         return None
     if abs(off) <= BENDS * _bend(curve, [other for other in left if other != place]):
         return None
-    return None if _others_do(found, curve, place, off) else expected[0]
+    return None if _others_do(charts, curve, place, off) else expected[0]
 
 
 def _expected(curve: Curve, left: Sequence[int], at: int) -> list[float]:
@@ -103,44 +103,39 @@ def _bend(curve: Curve, left: Sequence[int]) -> float:
     return median(abs(curve.logs[b] - _line(curve.places, curve.logs, a, c, b)) for a, b, c in triples)
 
 
-def _others_do(found: Curves, curve: Curve, place: int, off: float) -> bool:
+def _others_do(charts: Charts, curve: Curve, place: int, off: float) -> bool:
     """Whether most other curves of the chart leave their line there, too."""
     level, shares = curve.levels[place], list[float]()
-    for other in found.curves:
+    for other in charts.curves:
         if other is not curve and other.panel == curve.panel and level in other.levels and len(other) >= FEWEST:
             at = other.levels.index(level)
             shares.append((other.logs[at] - _expected(other, range(len(other)), at)[0]) / off)
     return sum(share > 0.5 for share in shares) > len(shares) / 2
 
 
-def _outlier(found: Curves, curve: Curve, place: int, expected: float) -> Finding:
-    are = "are" if found.metric.label == "IOPS" else "is"
+def _outlier(charts: Charts, curve: Curve, place: int, expected: float) -> Finding:
     factor = as_ratio(exp(curve.logs[place] - expected))
     sentence = (
-        f"{found.metric.label} at {found.at(curve.levels[place])} {are} out of line: "
-        f"{found.value(curve.values[place])}, {factor} of what the neighbours suggest."
+        f"{charts.label} at {charts.at(curve.levels[place])} {charts.are} out of line: "
+        f"{charts.value(curve.values[place])}, {factor} of what the neighbours suggest."
     )
-    return Finding(
-        kind=FindingKind.OUTLIER,
-        sentence=led(found.names([curve]), sentence),
-        single=found.once,
-        size=abs(curve.logs[place] - expected),
-        value=curve.values[place],
+    size = abs(curve.logs[place] - expected)
+    return charts.finding(
+        FindingKind.OUTLIER, sentence, [(curve, place, place)], size=size, value=curve.values[place],
         level=curve.levels[place],
-        marks=(curve.mark(place, place),),
-    )
+    )  # fmt: skip
 
 
 # ---- a stretch that collapses and recovers
 
 
-def _gap_in(found: Curves, curve: Curve) -> tuple[int, int] | None:
+def _gap_in(charts: Charts, curve: Curve) -> tuple[int, int] | None:
     """The longest stretch of two or more values, each far below the line between the points before and after it."""
     stretches = [
         (first, last)
         for first in range(1, len(curve) - 2)
         for last in range(first + 1, len(curve) - 1)
-        if _is_gap(curve, first, last, _beyond(found, curve, GAP))
+        if _is_gap(curve, first, last, _beyond(charts, curve, GAP))
     ]
     return max(stretches, key=lambda one: one[1] - one[0], default=None)
 
@@ -152,51 +147,43 @@ def _is_gap(curve: Curve, first: int, last: int, least: float) -> bool:
     return min(low) >= least / 2 and max(low) >= least and recovered >= least
 
 
-def _gap(found: Curves, curve: Curve, first: int, last: int) -> Finding:
+def _gap(charts: Charts, curve: Curve, first: int, last: int) -> Finding:
     low = min(range(first, last + 1), key=lambda place: curve.values[place])
     sentence = (
-        f"{found.metric.label} collapse{found.verb_s} from {found.at(curve.levels[first])} to "
-        f"{found.at(curve.levels[last])} (lowest: {found.value(curve.values[low])}) and recover{found.verb_s} to "
-        f"{found.value(curve.values[last + 1])}."
+        f"{charts.label} collapse{charts.verb_s} from {charts.at(curve.levels[first])} to "
+        f"{charts.at(curve.levels[last])} (lowest: {charts.value(curve.values[low])}) and recover{charts.verb_s} to "
+        f"{charts.value(curve.values[last + 1])}."
     )
-    return Finding(
-        kind=FindingKind.GAP,
-        sentence=led(found.names([curve]), sentence),
-        single=found.once,
-        size=log(min(curve.values[first - 1], curve.values[last + 1]) / curve.values[low]),
-        value=curve.values[low],
+    size = log(min(curve.values[first - 1], curve.values[last + 1]) / curve.values[low])
+    return charts.finding(
+        FindingKind.GAP, sentence, [(curve, first, last)], size=size, value=curve.values[low],
         level=curve.levels[first],
-        marks=(curve.mark(first, last),),
-    )
+    )  # fmt: skip
 
 
 # ---- a step that stays
 
 
-def _cliffs(found: Curves, curve: Curve) -> Iterator[int]:
+def _cliffs(charts: Charts, curve: Curve) -> Iterator[int]:
     """The places after a fall to less than half, if both sides change little beside it."""
     logs = curve.logs
     steps = [after - before for before, after in pairwise(logs)]
-    least = _beyond(found, curve, CLIFF)
+    least = _beyond(charts, curve, CLIFF)
     for place, step in enumerate(steps):
         calm = all(abs(other) <= CALM * abs(step) for index, other in enumerate(steps) if index != place)
         if -step >= least and calm and len(steps) > 2:
             yield place + 1
 
 
-def _cliff(found: Curves, curve: Curve, place: int) -> Finding:
+def _cliff(charts: Charts, curve: Curve, place: int) -> Finding:
     sentence = (
-        f"{found.metric.label} fall{found.verb_s} between {found.at(curve.levels[place - 1])} and "
-        f"{found.at(curve.levels[place])} from {found.value(curve.values[place - 1])} to "
-        f"{found.value(curve.values[place])} ({change(curve.logs[place] - curve.logs[place - 1])}) and "
-        f"stay{found.verb_s} there."
+        f"{charts.label} fall{charts.verb_s} between {charts.at(curve.levels[place - 1])} and "
+        f"{charts.at(curve.levels[place])} from {charts.value(curve.values[place - 1])} to "
+        f"{charts.value(curve.values[place])} ({change(curve.logs[place] - curve.logs[place - 1])}) and "
+        f"stay{charts.verb_s} there."
     )
-    return Finding(
-        kind=FindingKind.CLIFF,
-        sentence=led(found.names([curve]), sentence),
-        single=found.once,
-        size=curve.logs[place - 1] - curve.logs[place],
-        value=curve.values[place],
+    size = curve.logs[place - 1] - curve.logs[place]
+    return charts.finding(
+        FindingKind.CLIFF, sentence, [(curve, place - 1, place)], size=size, value=curve.values[place],
         level=curve.levels[place],
-        marks=(curve.mark(place - 1, place),),
-    )
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """Two series that change places: one leads up to a level of x, the other one beyond.
 
-With repeats, both leads are the page's own claims at single points, which are corrected for their number. Without,
-each side needs a lead of `LEAD` at two levels in a row, or of `LARGE` at one, and more than the noise allows.
+A lead counts if it is `LEAD` or more, and beyond the chart's noise. Each side needs leads at two levels, or one of
+`LARGE` that is twice as large as it must be; in between, nobody leads.
 """
 
 from collections.abc import Iterator
@@ -9,29 +9,29 @@ from itertools import combinations
 from math import log1p
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import Curve, Curves, change, led
+from webapp.analysis.findings.curves import Charts, Curve, change, led
 
 LEAD, LARGE = log1p(0.05), log1p(0.25)
 FEWEST = 4  # levels that both have
 MOST_PAIRS = 45  # of a chart: ten series
 
 
-def find(found: Curves) -> Iterator[Finding]:
-    for panel in range(len(found.comparison.panels)):
-        own = [curve for curve in found.curves if curve.panel == panel]
-        if len(own) * (len(own) - 1) <= 2 * MOST_PAIRS:
-            for one, other in combinations(own, 2):
-                if crossed := _crossing(found, one, other):
+def find(charts: Charts) -> Iterator[Finding]:
+    for panel in range(len(charts.comparison.panels)):
+        curves = [curve for curve in charts.curves if curve.panel == panel]
+        if len(curves) * (len(curves) - 1) <= 2 * MOST_PAIRS:
+            for one, other in combinations(curves, 2):
+                if crossed := _crossing(charts, one, other):
                     yield crossed
 
 
-def _crossing(found: Curves, one: Curve, other: Curve) -> Finding | None:
+def _crossing(charts: Charts, one: Curve, other: Curve) -> Finding | None:
     shared = [level for level in one.levels if level in other.levels]
     if len(shared) < FEWEST:
         return None
     mine, theirs = ([curve.levels.index(level) for level in shared] for curve in (one, other))
     leads = [one.logs[a] - other.logs[b] for a, b in zip(mine, theirs, strict=True)]
-    beyond = max(LEAD, *(_least(found, one, other, a, b) for a, b in zip(mine, theirs, strict=True)))
+    beyond = max(LEAD, *(charts.least(one, a, b, other) for a, b in zip(mine, theirs, strict=True)))
     signs = [0 if abs(lead) < beyond else 1 if lead > 0 else -1 for lead in leads]
     known = [sign for sign in signs if sign]
     changes = [place for place in range(1, len(known)) if known[place] != known[place - 1]]
@@ -42,28 +42,21 @@ def _crossing(found: Curves, one: Curve, other: Curve) -> Finding | None:
     if not all(len(side) > 1 or abs(leads[side[0]]) >= max(LARGE, 2 * beyond) for side in (first, second)):
         return None
     before, after = (one, other) if known[0] > 0 else (other, one)
-    if not found.metric.is_speed:
+    if not charts.metric.is_speed:
         before, after = after, before
     sizes = max(abs(leads[place]) for place in first), max(abs(leads[place]) for place in second)
-    names = found.series_name(before), found.series_name(after)
+    names = charts.series_name(before), charts.series_name(after)
     sentence = (
-        f"{names[0]} leads up to {found.at(shared[first[-1]])} ({change(sizes[0])} at most), "
-        f"{names[1]} from {found.at(shared[second[0]])} on ({change(sizes[1])} at most)."
+        f"{names[0]} leads up to {charts.at(shared[first[-1]])} ({change(sizes[0])} at most), "
+        f"{names[1]} from {charts.at(shared[second[0]])} on ({change(sizes[1])} at most)."
     )
     return Finding(
         kind=FindingKind.CROSSING,
-        sentence=led(found.panel_name(one.panel), sentence),
-        single=found.once,
+        sentence=led(charts.panel_name(one.panel), sentence),
+        single=charts.once,
         size=min(sizes),
         level=shared[second[0]],
         marks=tuple(
             curve.mark(places[first[-1]], places[second[0]]) for curve, places in ((one, mine), (other, theirs))
         ),
     )
-
-
-def _least(found: Curves, one: Curve, other: Curve, mine: int, theirs: int) -> float:
-    noise = found.noise(one)
-    if noise is None:
-        return LEAD
-    return noise.least(one.counts[mine], other.counts[theirs])

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
-from statistics import median
+from statistics import linear_regression, median
 
-from webapp.analysis.answer import Comparison, Level, Mark
+from webapp.analysis.answer import Comparison, Finding, FindingKind, Level, Mark
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
@@ -86,8 +86,11 @@ class Curve:
         return mean_of(self.values[first : last + 1])
 
 
+Stretch = tuple[Curve, int, int]  # the points from the first to the last index
+
+
 @dataclass(frozen=True)
-class Curves:
+class Charts:
     """All curves of a comparison with a metric, and their words."""
 
     comparison: Comparison
@@ -104,17 +107,37 @@ class Curves:
     def noise(self, curve: Curve) -> Noise | None:
         return self.noises[curve.panel]
 
-    def least(self, curve: Curve, one: int, other: int) -> float:
-        """The smallest believed difference of ln(value) between two points; 0 if the noise is unknown."""
+    def least(self, curve: Curve, one: int, other: int, of: Curve | None = None) -> float:
+        """The smallest believed difference of ln(value) between two points, the second one of the curve `of`, of the
+        same chart, if given; 0 if the noise is unknown."""
         noise = self.noise(curve)
-        return noise.least(curve.counts[one], curve.counts[other]) if noise else 0.0
+        return noise.least(curve.counts[one], (of or curve).counts[other]) if noise else 0.0
+
+    def finding(
+        self,
+        kind: FindingKind,
+        sentence: str,
+        stretches: Sequence[Stretch],
+        *,
+        size: float,
+        value: float | None = None,
+        level: int | None = None,
+    ) -> Finding:
+        """`sentence`: without the names of the curves. `stretches`: the evidence."""
+        names = self.names([curve for curve, *_ in stretches])
+        marks = tuple(curve.mark(first, last) for curve, first, last in stretches)
+        return Finding(
+            kind=kind, sentence=led(names, sentence), single=self.once, size=size, value=value, level=level, marks=marks
+        )
 
     def at(self, level: int) -> str:
         """`8 jobs`, `queue depth 8`, `64 KiB`"""
-        found = self.comparison.levels[level]
+        shown_level = self.comparison.levels[level]
         if self.comparison.x in COUNTED:
-            return counted(self.comparison.x, found.text)
-        return found.text if is_clear(found) else f"{in_sentence(self.comparison.x_label)} {found.text}"
+            return counted(self.comparison.x, shown_level.text)
+        if is_clear(shown_level):
+            return shown_level.text
+        return f"{in_sentence(self.comparison.x_label)} {shown_level.text}"
 
     def value(self, value: float) -> str:
         """With its unit: the sentence names the metric."""
@@ -124,6 +147,15 @@ class Curves:
     def verb_s(self) -> str:
         """The ending of a verb after the metric: IOPS are many."""
         return "" if self.metric.label == "IOPS" else "s"
+
+    @property
+    def label(self) -> str:
+        """The metric at the start of a sentence."""
+        return self.metric.label
+
+    @property
+    def are(self) -> str:
+        return "are" if self.metric.label == "IOPS" else "is"
 
     @property
     def subject(self) -> str:
@@ -146,12 +178,12 @@ class Curves:
         parts = []
         for panel, series in by_panel.items():
             count = len(self.comparison.panels[panel].series)
-            own = f"all {count} series" if len(series) == count > 2 else listed(series) if series[0] else ""
-            parts.append(": ".join(filter(None, (self.panel_name(panel), own))))
+            names = f"all {count} series" if len(series) == count > 2 else listed(series) if series[0] else ""
+            parts.append(": ".join(filter(None, (self.panel_name(panel), names))))
         return "; ".join(filter(None, parts))
 
 
-def curves_of(comparison: Comparison, metric: Metric) -> Curves:
+def charts_of(comparison: Comparison, metric: Metric) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
     places = {index: place for index, level in enumerate(comparison.levels) if (place := place_of(level)) is not None}
@@ -160,7 +192,7 @@ def curves_of(comparison: Comparison, metric: Metric) -> Curves:
     order = sorted(places, key=lambda index: places[index])
     curves = tuple(_curves(comparison, order, places))
     noises = (noise_of(comparison, index, curves) for index in range(len(comparison.panels)))
-    return Curves(comparison, metric, curves, tuple(noises))
+    return Charts(comparison, metric, curves, tuple(noises))
 
 
 def place_of(level: Level) -> float | None:
@@ -197,13 +229,13 @@ def noise_of(comparison: Comparison, panel: int, curves: Sequence[Curve]) -> Noi
         if freedom >= MIN_FREEDOM:
             raised = 1 + 1 / math.sqrt(2 * freedom)
             return Noise(max(raised * math.sqrt(squares / freedom), NO_NOISE), of_repeats=True)
-    own = [curve.logs for curve in curves if curve.panel == panel]
+    logs = [curve.logs for curve in curves if curve.panel == panel]
     estimates = [
         (1 + 3 * 1.8 / math.sqrt(len(residuals))) * sorted(residuals)[len(residuals) // 4] / QUARTILE
-        for residuals in (list(map(abs, chain(*map(residuals_of, own)))) for residuals_of in (_thirds, _steps, _level))
+        for residuals in (list(map(abs, chain(*map(residuals_of, logs)))) for residuals_of in (_thirds, _steps, _level))
         if len(residuals) >= MIN_RESIDUALS
     ]
-    few = max(ENOUGH - sum(map(len, own)), 0) / ENOUGH
+    few = max(ENOUGH - sum(map(len, logs)), 0) / ENOUGH
     sigmas = SMOOTH_SIGMAS * (1 + few)
     return Noise(max(min(estimates), NO_NOISE), of_repeats=False, sigmas=sigmas) if estimates else None
 
@@ -240,16 +272,9 @@ def is_straight(curve: Curve) -> bool:
     xs, values = curve.xs, curve.values
     if len(curve) < FEWEST or xs[0] not in (0.0, 1.0) or any(b - a != 1 for a, b in pairwise(xs)):
         return False
-    slope, start = line_of(xs, values)
+    slope, start = linear_regression(xs, values)
     span, off = max(values) - min(values), max(abs(start + slope * x - y) for x, y in zip(xs, values, strict=True))
     return off <= OFF_LINE * span and span > 0.1 * min(values)
-
-
-def line_of(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
-    """Slope and value at 0 of the least squares."""
-    middle, mean = sum(xs) / len(xs), sum(ys) / len(ys)
-    slope = sum((x - middle) * (y - mean) for x, y in zip(xs, ys, strict=True)) / sum((x - middle) ** 2 for x in xs)
-    return slope, mean - slope * middle
 
 
 def counted(name: str, text: str) -> str:
@@ -267,17 +292,17 @@ def led(names: str, sentence: str) -> str:
     return f"{names}: {sentence}" if names else sentence
 
 
-def twin_of(found: Curves) -> Curves | None:
+def twin_of(charts: Charts) -> Charts | None:
     """The same measurements in the other rate: bandwidth is IOPS times the block size. None along other axes."""
-    other = _OF_BLOCKS.get(found.metric.key)
-    if found.comparison.x != BLOCK_SIZE or other is None:
+    other = _OF_BLOCKS.get(charts.metric.key)
+    if charts.comparison.x != BLOCK_SIZE or other is None:
         return None
-    sizes = [level.number or 0.0 for level in found.comparison.levels]
+    sizes = [level.number or 0.0 for level in charts.comparison.levels]
     curves = tuple(
         replace(curve, values=tuple(
             value * sizes[level] if other == "bytes_per_s" else value / sizes[level]
             for level, value in zip(curve.levels, curve.values, strict=True)
         ))
-        for curve in found.curves
+        for curve in charts.curves
     )  # fmt: skip
-    return Curves(found.comparison, METRICS[other], curves, found.noises)
+    return Charts(charts.comparison, METRICS[other], curves, charts.noises)

@@ -5,17 +5,18 @@ most `FLAT` (up to `WIDEST` on a noisy page, never more than three standard devi
 nearest value is clearly lower, and some value is at least `RISE` lower. Three points are needed, because two neighbours
 are often alike by chance; two are enough at the upper end if they are within `ALIKE` after a step of `STEP` or more.
 
-Curves that stop at one value have a common ceiling, if they are of different products, or apart elsewhere: what differs
+Charts that stop at one value have a common ceiling, if they are of different products, or apart elsewhere: what differs
 between them does not limit them there. Whether a link, a controller or equal drives do, the curves cannot say. (How
 often the rules are wrong: decision 28.)
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import expm1, log, log1p
+from math import log, log1p
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import BLOCK_SIZE, LOADS, Curve, Curves, led, twin_of
+from webapp.analysis.findings.curves import BLOCK_SIZE, LOADS, Charts, Curve, twin_of
+from webapp.core.statistics import mean_of
 
 FLAT, WIDEST = log1p(0.05), log1p(0.12)
 RISE, STEP, ALIKE = log1p(0.20), log1p(0.15), log1p(0.01)
@@ -48,13 +49,13 @@ class Plateau:
         return log(self.value) - min(self.curve.logs)
 
 
-def plateau_of(found: Curves, curve: Curve) -> Plateau | None:
-    noise = found.noise(curve)
+def plateau_of(charts: Charts, curve: Curve) -> Plateau | None:
+    noise = charts.noise(curve)
     if len(curve) < 3 or (noise and noise.sigma > MAX_NOISE * min(curve.counts) ** 0.5):
         return None
     flat = min(max(FLAT, 3 * noise.sigma), WIDEST) if noise and noise.of_repeats else FLAT
     stretches = [*_upper(curve, flat), *_lower(curve, flat)]
-    fitting = [one for one in stretches if _is_plateau(found, one)]
+    fitting = [one for one in stretches if _is_plateau(charts, one)]
     return max(fitting, key=lambda one: (one.last - one.first, one.is_upper), default=None)
 
 
@@ -72,13 +73,13 @@ def _spread(curve: Curve, first: int, last: int) -> float:
     return max(inside) - min(inside)
 
 
-def _is_plateau(found: Curves, one: Plateau) -> bool:
+def _is_plateau(charts: Charts, one: Plateau) -> bool:
     logs, level = one.curve.logs, log(one.value)
     outside = [*logs[: one.first], *logs[one.last + 1 :]]
     near = one.first - 1 if one.is_upper else one.last + 1
-    noise, beyond = found.noise(one.curve), CLEAR if one.is_upper else CLEAR_AFTER
+    noise, beyond = charts.noise(one.curve), CLEAR if one.is_upper else CLEAR_AFTER
     if noise:
-        beyond = max(beyond, found.least(one.curve, near, one.first) if noise.of_repeats else 2 * noise.sigma)
+        beyond = max(beyond, charts.least(one.curve, near, one.first) if noise.of_repeats else 2 * noise.sigma)
     if not one.is_upper and min(logs[: one.last + 1]) - logs[near] < FLAT:
         return False
     if max(outside) >= level - FLAT / 2 or level - logs[near] < beyond or level - min(outside) < RISE:
@@ -91,21 +92,21 @@ def _is_plateau(found: Curves, one: Plateau) -> bool:
     return before >= SLOWER * abs(logs[one.last] - logs[one.first]) / (one.last - one.first)
 
 
-def find(found: Curves) -> Iterator[Finding]:
+def find(charts: Charts) -> Iterator[Finding]:
     """Each rate of a measurement by itself: IOPS stop at small blocks, bandwidth at large ones."""
-    twin = twin_of(found)
-    for curves in (found, twin) if twin else (found,):
-        if curves.metric.is_speed or curves.metric.shown_as == "entered":
-            plateaus = [one for curve in curves.curves if len(curve) > 3 and (one := plateau_of(curves, curve))]
-            fitting = [one for one in plateaus if _is_limit(curves, one)]
-            fitting += _reaching(curves, fitting)
-            yield from (_finding(curves, group) for group in _groups(fitting))
+    twin = twin_of(charts)
+    for rate in (charts, twin) if twin else (charts,):
+        if rate.metric.is_speed or rate.metric.shown_as == "entered":
+            plateaus = [one for curve in rate.curves if len(curve) > 3 and (one := plateau_of(rate, curve))]
+            fitting = [one for one in plateaus if _is_limit(rate, one)]
+            fitting += _reaching(rate, fitting)
+            yield from (_finding(rate, group) for group in _groups(fitting))
 
 
-def _reaching(found: Curves, plateaus: Sequence[Plateau]) -> Iterator[Plateau]:
-    """Curves that end with two like values at the limit of another one: that limit is what they reach."""
+def _reaching(charts: Charts, plateaus: Sequence[Plateau]) -> Iterator[Plateau]:
+    """Charts that end with two like values at the limit of another one: that limit is what they reach."""
     known = {id(one.curve) for one in plateaus}
-    for curve in found.curves:
+    for curve in charts.curves:
         end = Plateau(curve, len(curve) - 2, len(curve) - 1)
         if len(curve) > 3 and id(curve) not in known and _spread(curve, end.first, end.last) <= ALIKE:
             at_limit = any(one.is_upper and abs(log(one.value / end.value)) <= 2 * ALIKE for one in plateaus)
@@ -113,11 +114,11 @@ def _reaching(found: Curves, plateaus: Sequence[Plateau]) -> Iterator[Plateau]:
                 yield end
 
 
-def _is_limit(found: Curves, one: Plateau) -> bool:
+def _is_limit(charts: Charts, one: Plateau) -> bool:
     """Along block sizes, IOPS only stop at the small ones and bandwidth only at the large ones."""
-    if found.comparison.x != BLOCK_SIZE:
+    if charts.comparison.x != BLOCK_SIZE:
         return True
-    return one.is_upper == (found.metric.key == "bytes_per_s")
+    return one.is_upper == (charts.metric.key == "bytes_per_s")
 
 
 def _groups(plateaus: Sequence[Plateau]) -> Iterator[list[Plateau]]:
@@ -130,32 +131,26 @@ def _groups(plateaus: Sequence[Plateau]) -> Iterator[list[Plateau]]:
         yield group
 
 
-def _finding(found: Curves, group: Sequence[Plateau]) -> Finding:
-    common = len(group) > 1 and _is_common(found, group)
-    value = found.value(_mean(group))
-    names = found.names([one.curve for one in group])
+def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
+    common = len(group) > 1 and _is_common(charts, group)
+    middle = mean_of([one.value for one in group])
+    value = charts.value(middle)
     upper = group[0].is_upper
     ends = [one.first if upper else one.last for one in group]
     levels = sorted({(one.curve.xs[end], one.curve.levels[end]) for one, end in zip(group, ends, strict=True)})
     firsts = [level for _, level in levels]
     level = firsts[-1] if upper else firsts[0]  # where it holds for all of them
-    where, label, s = f"{'from' if upper else 'up to'} {found.at(level)}", found.metric.label, found.verb_s
+    where, label, s = f"{'from' if upper else 'up to'} {charts.at(level)}", charts.label, charts.verb_s
     if common:
         what = f"{label} {'stop' if upper else 'stay'}{s} at the same {value} {where}{' on' if upper else ''}."
     elif upper:
         what = f"{label} level{s} off at {value} {where} on."
     else:
         low, at = _lowest(group)
-        what = f"{label} stay{s} at {value} {where}, then fall{s} to {found.value(low)} at {found.at(at)}."
-    return Finding(
-        kind=FindingKind.CEILING if common else FindingKind.SATURATION,
-        sentence=led(names, what),
-        single=found.once,
-        size=max(one.rise for one in group),
-        value=_mean(group),
-        level=level,
-        marks=tuple(one.curve.mark(one.first, one.last) for one in group),
-    )
+        what = f"{label} stay{s} at {value} {where}, then fall{s} to {charts.value(low)} at {charts.at(at)}."
+    kind = FindingKind.CEILING if common else FindingKind.SATURATION
+    stretches = [(one.curve, one.first, one.last) for one in group]
+    return charts.finding(kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level)
 
 
 def _lowest(group: Sequence[Plateau]) -> tuple[float, int]:
@@ -164,14 +159,10 @@ def _lowest(group: Sequence[Plateau]) -> tuple[float, int]:
     return curve.values[place], curve.levels[place]
 
 
-def _mean(group: Sequence[Plateau]) -> float:
-    return group[0].value * (1 + expm1(sum(log(one.value / group[0].value) for one in group) / len(group)))
-
-
-def _is_common(found: Curves, group: Sequence[Plateau]) -> bool:
+def _is_common(charts: Charts, group: Sequence[Plateau]) -> bool:
     """Whether the curves are of different products, or are apart at some level outside of their plateaus. Levels of
     load, such as jobs, are one thing measured in several ways."""
-    series_by = found.comparison.series_by
+    series_by = charts.comparison.series_by
     if LOADS.intersection(series_by):
         return False
     if series_by == PRODUCTS:

@@ -10,7 +10,7 @@ load: these are no news, and left to the other rules.
 from collections.abc import Iterator
 from itertools import pairwise
 from math import log, log1p
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.findings.breaks import outliers
@@ -19,14 +19,12 @@ from webapp.analysis.findings.curves import (
     COUNTED,
     LOADS,
     SIGMAS,
+    Charts,
     Curve,
-    Curves,
     Noise,
     change,
     counted,
     is_straight,
-    led,
-    line_of,
     twin_of,
 )
 from webapp.analysis.findings.plateau import plateau_of
@@ -38,26 +36,26 @@ TWO = log1p(0.25)  # the change from one of two levels to the other that is news
 LISTED = 3
 
 
-def find(found: Curves) -> Iterator[Finding]:
-    for curve in found.curves:
-        if line := _straight(found, curve):
+def find(charts: Charts) -> Iterator[Finding]:
+    for curve in charts.curves:
+        if line := _straight(charts, curve):
             yield line
-        elif found.comparison.x not in LOADS and plateau_of(found, curve) is None and (one := _trend(found, curve)):
+        elif charts.comparison.x not in LOADS and plateau_of(charts, curve) is None and (one := _trend(charts, curve)):
             yield one
-    rates = twin_of(found) if found.metric.key == "iops" and found.comparison.x == BLOCK_SIZE else found
+    rates = twin_of(charts) if charts.metric.key == "iops" and charts.comparison.x == BLOCK_SIZE else charts
     if rates and rates.metric.is_speed:
         yield from _peaks(rates)
-    yield from _two_levels(found)
+    yield from _two_levels(charts)
 
 
-def _trend(found: Curves, curve: Curve) -> Finding | None:
+def _trend(charts: Charts, curve: Curve) -> Finding | None:
     logs = curve.logs
     if len(curve) < FEWEST:
         return None
-    steps, total, noise = [after - before for before, after in pairwise(logs)], logs[-1] - logs[0], found.noise(curve)
+    steps, total, noise = [after - before for before, after in pairwise(logs)], logs[-1] - logs[0], charts.noise(curve)
     is_steady = all(step * total > 0 for step in steps)
     if not is_steady:
-        slope, _ = line_of(curve.places, logs)
+        slope, _ = linear_regression(curve.places, logs)
         total = slope * (curve.places[-1] - curve.places[0])
         if noise is None or not noise.of_repeats or not _is_beyond(curve, noise, total):
             return None
@@ -65,23 +63,18 @@ def _trend(found: Curves, curve: Curve) -> Finding | None:
         return None
     steepest = max(range(len(steps)), key=lambda place: abs(steps[place]))
     each = (
-        f", most between {found.at(curve.levels[steepest])} and {found.at(curve.levels[steepest + 1])}"
+        f", most between {charts.at(curve.levels[steepest])} and {charts.at(curve.levels[steepest + 1])}"
         if is_steady
         else ", with ups and downs"
     )
     sentence = (
-        f"{found.metric.label} {'rise' if total > 0 else 'fall'}{found.verb_s}{' at each level' if is_steady else ''}, "
-        f"from {found.value(curve.values[0])} at {found.at(curve.levels[0])} to {found.value(curve.values[-1])} at "
-        f"{found.at(curve.levels[-1])} ({change(logs[-1] - logs[0])}){each}."
+        f"{charts.label} {'rise' if total > 0 else 'fall'}{charts.verb_s}{' at each level' if is_steady else ''}, "
+        f"from {charts.value(curve.values[0])} at {charts.at(curve.levels[0])} to {charts.value(curve.values[-1])} at "
+        f"{charts.at(curve.levels[-1])} ({change(logs[-1] - logs[0])}){each}."
     )
-    return Finding(
-        kind=FindingKind.TREND,
-        sentence=led(found.names([curve]), sentence),
-        single=found.once,
-        size=abs(total),
-        value=curve.values[-1],
-        level=curve.levels[steepest + 1],
-        marks=(curve.mark(0, len(curve) - 1),),
+    whole = (curve, 0, len(curve) - 1)
+    return charts.finding(
+        FindingKind.TREND, sentence, [whole], size=abs(total), value=curve.values[-1], level=curve.levels[steepest + 1]
     )
 
 
@@ -91,74 +84,57 @@ def _is_beyond(curve: Curve, noise: Noise, total: float) -> bool:
     spread = sum((place - centre) ** 2 for place in curve.places) ** 0.5
     error = noise.sigma / min(curve.counts) ** 0.5 * (curve.places[-1] - curve.places[0]) / spread
     thirds = len(curve) // 3
-    ends = [
-        sum(part) / len(part)
-        for part in (curve.logs[: thirds + 1], curve.logs[thirds:-thirds], curve.logs[-thirds - 1 :])
-    ]
+    ends = [fmean(part) for part in (curve.logs[: thirds + 1], curve.logs[thirds:-thirds], curve.logs[-thirds - 1 :])]
     onward = (ends[1] - ends[0]) * total > 0 and (ends[2] - ends[1]) * total > 0
     return onward and abs(total) >= max(TOTAL, SIGMAS * error) and (curve.logs[-1] - curve.logs[0]) * total > 0
 
 
-def _straight(found: Curves, curve: Curve) -> Finding | None:
+def _straight(charts: Charts, curve: Curve) -> Finding | None:
     if not is_straight(curve):
         return None
-    values, x = curve.values, found.comparison.x
-    slope, _ = line_of(curve.xs, values)
-    unit = counted(x, "1").partition(" ")[2] if x in COUNTED else f"level of {found.comparison.x_label}"
+    values, x = curve.values, charts.comparison.x
+    slope, _ = linear_regression(curve.xs, values)
+    unit = counted(x, "1").partition(" ")[2] if x in COUNTED else f"level of {charts.comparison.x_label}"
     sentence = (
-        f"Each further {unit} {'adds' if slope > 0 else 'takes'} about {found.value(abs(slope))}: from "
-        f"{found.value(values[0])} at {found.at(curve.levels[0])} to {found.value(values[-1])} at "
-        f"{found.at(curve.levels[-1])}."
+        f"Each further {unit} {'adds' if slope > 0 else 'takes'} about {charts.value(abs(slope))}: from "
+        f"{charts.value(values[0])} at {charts.at(curve.levels[0])} to {charts.value(values[-1])} at "
+        f"{charts.at(curve.levels[-1])}."
     )
-    return Finding(
-        kind=FindingKind.LINEAR,
-        sentence=led(found.names([curve]), sentence),
-        single=found.once,
-        size=log(max(values) / min(values)),
-        value=slope,
-        marks=(curve.mark(0, len(curve) - 1),),
-    )
+    size = log(max(values) / min(values))
+    return charts.finding(FindingKind.LINEAR, sentence, [(curve, 0, len(curve) - 1)], size=size, value=slope)
 
 
-def _peaks(found: Curves) -> Iterator[Finding]:
+def _peaks(charts: Charts) -> Iterator[Finding]:
     """One for all curves of a chart with their highest value at one level."""
     groups: dict[tuple[int, int], list[tuple[Curve, int]]] = {}
-    for curve in found.curves:
-        top = _peak(found, curve)
-        if top is not None and top not in [place for place, _ in outliers(found, curve)]:
+    for curve in charts.curves:
+        top = _peak(charts, curve)
+        if top is not None and top not in [place for place, _ in outliers(charts, curve)]:
             groups.setdefault((curve.panel, curve.levels[top]), []).append((curve, top))
     for (_, level), group in groups.items():
         curve, top = max(group, key=lambda one: one[0].values[one[1]])
-        are = "are" if found.metric.label == "IOPS" else "is"
         sentence = (
-            f"{found.metric.label} {are} highest at {found.at(level)}: {found.value(curve.values[top])}, against "
-            f"{found.value(curve.values[0])} at {found.at(curve.levels[0])} and {found.value(curve.values[-1])} at "
-            f"{found.at(curve.levels[-1])}."
+            f"{charts.label} {charts.are} highest at {charts.at(level)}: {charts.value(curve.values[top])}, against "
+            f"{charts.value(curve.values[0])} at {charts.at(curve.levels[0])} and {charts.value(curve.values[-1])} at "
+            f"{charts.at(curve.levels[-1])}."
         )
-        yield Finding(
-            kind=FindingKind.PEAK,
-            sentence=led(found.names([one for one, _ in group]), sentence),
-            single=found.once,
-            size=max(_lower(one, at) for one, at in group),
-            value=curve.values[top],
-            level=level,
-            marks=tuple(one.mark(at, at) for one, at in group),
-        )
+        size, stretches = max(_lower(one, at) for one, at in group), [(one, at, at) for one, at in group]
+        yield charts.finding(FindingKind.PEAK, sentence, stretches, size=size, value=curve.values[top], level=level)
 
 
 def _lower(curve: Curve, top: int) -> float:
     return min(curve.logs[top] - curve.logs[0], curve.logs[top] - curve.logs[-1])
 
 
-def _peak(found: Curves, curve: Curve) -> int | None:
+def _peak(charts: Charts, curve: Curve) -> int | None:
     """The place of a highest value inside, from which both sides fall without a step up that is beyond the noise. Few
     values in this order are often chance: then both sides must be `SHORT` lower."""
     if len(curve) < FEWEST:
         return None
-    logs, noise = curve.logs, found.noise(curve)
+    logs, noise = curve.logs, charts.noise(curve)
     top = max(range(len(logs)), key=lambda place: logs[place])
     least = PEAK if noise and noise.is_known else SHORT
-    beyond = max(least, found.least(curve, 0, top), found.least(curve, -1, top))
+    beyond = max(least, charts.least(curve, 0, top), charts.least(curve, -1, top))
     if top in (0, len(logs) - 1) or _lower(curve, top) < beyond:
         return None
     slack = max(0.02, noise.sigma * 2 if noise and noise.of_repeats else 0.0)
@@ -167,25 +143,25 @@ def _peak(found: Curves, curve: Curve) -> int | None:
     return top
 
 
-def _two_levels(found: Curves) -> Iterator[Finding]:
+def _two_levels(charts: Charts) -> Iterator[Finding]:
     """One finding for all curves with the same two levels: who changes most, and who least."""
-    pairs = [curve for curve in found.curves if len(curve) == 2]
-    if len(pairs) < max(1, len(found.curves) - 1) or len({curve.levels for curve in pairs}) != 1:
+    pairs = [curve for curve in charts.curves if len(curve) == 2]
+    if len(pairs) < max(1, len(charts.curves) - 1) or len({curve.levels for curve in pairs}) != 1:
         return
     changes = {curve: curve.logs[1] - curve.logs[0] for curve in pairs}
-    least = max(TWO, *(found.least(curve, 0, 1) for curve in pairs))
+    least = max(TWO, *(charts.least(curve, 0, 1) for curve in pairs))
     moved = sorted((curve for curve in pairs if abs(changes[curve]) >= least), key=lambda one: -abs(changes[one]))
-    if not moved or (found.comparison.x in LOADS and len(moved) == 1 < len(pairs)):
+    if not moved or (charts.comparison.x in LOADS and len(moved) == 1 < len(pairs)):
         return
-    most = [" ".join(filter(None, (found.names([curve]), change(changes[curve])))) for curve in moved[:LISTED]]
+    most = [" ".join(filter(None, (charts.names([curve]), change(changes[curve])))) for curve in moved[:LISTED]]
     most += [f"{len(moved) - LISTED} more"] if len(moved) > LISTED else []
     calm = min(pairs, key=lambda curve: abs(changes[curve]))
-    others = "" if calm in moved else f"; least: {found.names([calm])} {change(changes[calm])}"
-    first, last = (found.at(level) for level in pairs[0].levels)
+    others = "" if calm in moved else f"; least: {charts.names([calm])} {change(changes[calm])}"
+    first, last = (charts.at(level) for level in pairs[0].levels)
     yield Finding(
         kind=FindingKind.EFFECT,
-        sentence=f"From {first} to {last}, {found.subject} change{found.verb_s}: {', '.join(most)}{others}.",
-        single=found.once,
+        sentence=f"From {first} to {last}, {charts.subject} change{charts.verb_s}: {', '.join(most)}{others}.",
+        single=charts.once,
         size=abs(changes[moved[0]]),
         level=pairs[0].levels[1],
         marks=tuple(curve.mark(0, 1) for curve in moved),
