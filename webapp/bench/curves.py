@@ -4,15 +4,15 @@ latency percentiles of one workload.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+from msgspec import structs
 
-from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, Level, Panel, RatioForm, Series
+from webapp.analysis import answer
+from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, Level, RatioForm, Series
 from webapp.analysis.cells import Grouped, measured
 from webapp.analysis.findings import findings
 from webapp.analysis.question import MARGIN
-from webapp.bench import workloads
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.workloads import (
@@ -21,6 +21,7 @@ from webapp.bench.workloads import (
     JOBS,
     P95,
     P99,
+    Panel,
     Workload,
     factor_words,
     in_words,
@@ -80,19 +81,19 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
 
 
-def ladder_key(panel: workloads.Panel, one: Workload) -> str:
+def ladder_key(panel: Panel, one: Workload) -> str:
     return _key(panel, one)
 
 
-def _key(panel: workloads.Panel, one: Workload) -> str:
+def _key(panel: Panel, one: Workload) -> str:
     return f"{one.key}.{panel.direction}"
 
 
-def _title(matched: Matched, panel: workloads.Panel, one: Workload) -> str:
+def _title(matched: Matched, panel: Panel, one: Workload) -> str:
     return f"{panel.name} · {matched.texts[one.key]}"
 
 
-def _shared(matched: Matched) -> Iterator[tuple[workloads.Panel, Workload]]:
+def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
     """Workloads that at least two products have, otherwise all."""
     all_ = [(panel, one) for panel in matched.panels_of(matched.percentile) for one in matched.in_panel(panel)]
     counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
@@ -120,11 +121,12 @@ _USUAL_BLOCK = 4 * KIB
 class Curve:
     """One chart. `points` has the cells of each product by level."""
 
-    panel: workloads.Panel
+    panel: Panel
     factor: str
     words: str  # what all its workloads have in common
     levels: tuple[Value, ...]
     points: Mapping[Product, Mapping[Value, Cell]]
+    is_shown: bool = False  # the others differ from a shown one in the levels of the rest
 
     @property
     def label(self) -> str:
@@ -142,55 +144,34 @@ class Curve:
         return [number[0] if (number := _number(self.factor, level)) else None for level in self.levels]
 
 
-def curves(matched: Matched, choice: str) -> tuple[Curve, ...]:
-    """For each panel and factor, the curve that most products have."""
-    found = (
-        _curve(matched, panel, factor, in_words(fullest[0], rest), fullest)
-        for panel, factor, rest, groups in _grouped(matched, choice)
-        if (fullest := _fullest(matched, panel, groups))
-    )
-    return tuple(curve for curve in found if curve.points and len(curve.levels) >= MIN_LEVELS)
-
-
-def other_curves(matched: Matched, choice: str) -> Iterator[Curve]:
-    """Those that `curves` leaves out: the same panels and factors at other levels of the rest."""
-    for panel, factor, rest, groups in _grouped(matched, choice):
-        fullest = _fullest(matched, panel, groups)
-        for alike in groups:
-            if alike is not fullest and len(alike) >= MIN_LEVELS:
-                yield _curve(matched, panel, factor, in_words(alike[0], rest), alike)
-
-
-def _grouped(
-    matched: Matched, choice: str
-) -> Iterator[tuple[workloads.Panel, str, list[str], Sequence[list[Workload]]]]:
-    """Panel, factor, names of the other factors, and the groups of workloads that differ in the factor only."""
+def curves(matched: Matched, choice: str) -> Iterator[Curve]:
+    """All. Of each panel and factor, the one with the most cells is shown; if several have as many, that of 4 KiB, then
+    the one of the lowest concurrency: curves of high concurrency are often flat."""
     panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
     labels = sorted({name for one in matched.workloads.values() for name in one.point if is_label(name)})
     for factor in (*AXES, *labels):
         for panel, names in panels:
-            if len({one.point.get(factor) for one in matched.in_panel(panel)}) >= MIN_LEVELS:
-                rest = [name for name in names if name != factor]
-                yield panel, factor, rest, list(_alike(matched, panel, factor))
+            rest = [name for name in names if name != factor]
+            alike = list(_alike(matched, panel, factor))
+            fullest = max(alike, key=lambda own: _fullness(matched, panel, own), default=[])
+            for own in alike:
+                if len(own) >= MIN_LEVELS:
+                    curve = _curve(matched, panel, factor, in_words(own[0], rest), own)
+                    if curve.points:
+                        yield replace(curve, is_shown=own is fullest)
 
 
-def _fullest(matched: Matched, panel: workloads.Panel, groups: Sequence[list[Workload]]) -> list[Workload] | None:
-    """The curve with the most cells; if several have as many, that of 4 KiB, then the one of the lowest concurrency:
-    curves of high concurrency are often flat."""
-    return max(
-        groups,
-        key=lambda alike: (_size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK),
-        default=None,
-    )
+def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[tuple[int, int], bool]:
+    return _size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK
 
 
-def _size(matched: Matched, panel: workloads.Panel, alike: Sequence[Workload]) -> tuple[int, int]:
+def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
     """The number of products with at least two levels, and the number of cells."""
     counts = Counter(product for one in alike for product in matched.measured_by(panel, one.key))
     return sum(count > 1 for count in counts.values()), counts.total()
 
 
-def _alike(matched: Matched, panel: workloads.Panel, factor: str) -> Iterable[list[Workload]]:
+def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
     """Groups of workloads that differ in this factor only, in the order of block size and concurrency."""
     groups: dict[tuple[frozenset[tuple[str, Value]], str], list[Workload]] = {}
     for one in matched.in_panel(panel):
@@ -207,7 +188,7 @@ def _number(factor: str, level: Value) -> tuple[float, str] | None:
     return number_of(level)
 
 
-def _curve(matched: Matched, panel: workloads.Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
+def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
     ordered = sorted(alike, key=lambda one: _number(factor, one.point[factor]) or (0.0, ""))
     points: dict[Product, dict[Value, Cell]] = {}
     for one in ordered:
@@ -223,13 +204,13 @@ def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:
     series = tuple(
         Series(
             key=str(product), name=names[product], is_baseline=False,
-            cells=tuple(replace(cell, level=places[level]) for level, cell in cells.items() if not cell.doubts),
+            cells=tuple(structs.replace(cell, level=places[level]) for level, cell in cells.items() if not cell.doubts),
             sentence="", conclusion=Conclusion.NONE, headline="", headline_conclusion=Conclusion.NONE,
             against_baseline=None, points=0, order="",
         )
         for product, cells in curve.points.items()
     )  # fmt: skip
-    metric, panel = curve.panel.metric, Panel(key="", name=curve.words, scaling=(), series=series)
+    metric, panel = curve.panel.metric, answer.Panel(key="", name=curve.words, scaling=(), series=series)
     levels = tuple(map(Level, map(str, curve.levels), curve.texts, curve.numbers))
     return findings(
         Comparison(

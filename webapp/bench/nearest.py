@@ -6,19 +6,28 @@ another product at the place of one of them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from itertools import product as product_of
 
 from django.db.models import Exists, OuterRef
 
-from webapp.bench.alike import Mixed, Places, level_of, places_words
+from webapp.bench.alike import PLACES, Mixed, Places, level_of, places_words
 from webapp.bench.products import MAX_PRODUCTS, Kind, Product, read_products
-from webapp.bench.workloads import factor_words, is_label
+from webapp.bench.workloads import (
+    PATTERN,
+    factor_words,
+    is_label,
+    level_text,
+    points_with_labels,
+    varying_labels,
+)
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
+from webapp.plans.points import in_order
 from webapp.results.models import Configuration, Origin, Result
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 
 MAX_OTHERS = 3  # products at a place that are tried
@@ -134,3 +143,58 @@ def _at_place_of(product: Product, rows: Iterable[ResultRow]) -> Iterator[Produc
         Origin.objects.filter(**place, imported__slug=None).order_by().values_list(_BY_ORIGIN[product.kind], flat=True)
     )
     yield from (Product(product.kind, value) for value in sorted(set(origins)) if value)
+
+
+# Why products share no workload: factors of which no two of them have a level in common.
+
+
+@dataclass(frozen=True)
+class OwnLevels:
+    """A factor whose levels differ completely between products, which therefore prevents matches."""
+
+    factor: str
+    label: str
+    levels: tuple[str, ...]  # texts, by product
+
+    @property
+    def ignorable(self) -> bool:
+        """Reads and writes are never one workload."""
+        return self.factor not in (PATTERN, *PLACES)
+
+
+def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
+    """Without the factors that are ignored already, that define a product, or that imports do not state."""
+    labels = varying_labels(row for rows in found.values() for row in rows)
+    places = Places(found)
+    measured = {
+        product: [
+            {**point, **places.of(product, own[0])}
+            for own in _by_place(product, rows, places)
+            for point in points_with_labels(own, labels)
+        ]
+        for product, rows in found.items()
+    }
+    names = {name for points in measured.values() for point in points for name in point}
+    imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
+    stated = {name for product in imports for point in measured[product] for name in point}
+    defining = {name for product in found for name in product.factors}
+    for name in in_order(names - set(ignored) - defining):
+        binding = [
+            {repr(point.get(name)) for point in points}
+            for product, points in measured.items()
+            if points and (name in stated or product not in imports)
+        ]
+        if len(binding) > 1 and not set.intersection(*binding):
+            yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
+
+
+def _by_place(product: Product, rows: Iterable[ResultRow], places: Places) -> Iterable[list[ResultRow]]:
+    by_place: dict[tuple[object, ...], list[ResultRow]] = {}
+    for row in rows:
+        by_place.setdefault(tuple(places.of(product, row).values()), []).append(row)
+    return by_place.values()
+
+
+def _texts(name: str, points: Iterable[Point]) -> str:
+    levels = {repr(level): level for level in (point.get(name) for point in points)}.values()
+    return ", ".join(sorted("not stated" if level is None else level_text(name, level) for level in levels))

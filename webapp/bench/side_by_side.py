@@ -11,7 +11,7 @@ from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
 from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.models import Price
-from webapp.bench.alike import PLACES, Mixed, Places, level_of, mixed_import, part_of
+from webapp.bench.alike import PLACES, Mixed, level_of, mixed_import, part_of
 from webapp.bench.curves import (
     Curve,
     Ladder,
@@ -20,12 +20,11 @@ from webapp.bench.curves import (
     ladder_key,
     ladders,
     mean_above_p99,
-    other_curves,
     seen_in,
 )
 from webapp.bench.matching import Matched, match
 from webapp.bench.missing import missing
-from webapp.bench.nearest import Unlike
+from webapp.bench.nearest import OwnLevels, Unlike, own_levels
 from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.reading import Read, read_results
@@ -35,7 +34,6 @@ from webapp.bench.workloads import (
     CHOICES,
     DEPTH,
     JOBS,
-    PATTERN,
     PREFIX,
     RATE,
     Panel,
@@ -44,14 +42,10 @@ from webapp.bench.workloads import (
     factor_words,
     is_label,
     labels_in,
-    level_text,
-    points_with_labels,
-    varying_labels,
 )
 from webapp.core.colours import colours_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order
-from webapp.results.reading.content import Point
 from webapp.results.reading.rows import TEST, ResultRow
 from worker.contract.workload import KIB, Pattern
 
@@ -67,61 +61,6 @@ MAX_TRIED, MIN_TRIED = 12, 3  # comparisons that are tried for an offer: of a pa
 # one has more requests in flight than others, the workload with the fewest is a second headline: drives that are
 # equal at the limit of a link or controller may differ at low load. A workload without a stated queue depth or number
 # of jobs is not chosen for its few requests if others state them. All products of a headline have the same workload.
-
-# Why products share no workload: factors of which no two of them have a level in common.
-
-
-@dataclass(frozen=True)
-class OwnLevels:
-    """A factor whose levels differ completely between products, which therefore prevents matches."""
-
-    factor: str
-    label: str
-    levels: tuple[str, ...]  # texts, by product
-
-    @property
-    def ignorable(self) -> bool:
-        """Reads and writes are never one workload."""
-        return self.factor not in (PATTERN, *PLACES)
-
-
-def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
-    """Without the factors that are ignored already, that define a product, or that imports do not state."""
-    labels = varying_labels(row for rows in found.values() for row in rows)
-    places = Places(found)
-    measured = {
-        product: [
-            {**point, **places.of(product, own[0])}
-            for own in _by_place(product, rows, places)
-            for point in points_with_labels(own, labels)
-        ]
-        for product, rows in found.items()
-    }
-    names = {name for points in measured.values() for point in points for name in point}
-    imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
-    stated = {name for product in imports for point in measured[product] for name in point}
-    defining = {name for product in found for name in product.factors}
-    for name in in_order(names - set(ignored) - defining):
-        binding = [
-            {repr(point.get(name)) for point in points}
-            for product, points in measured.items()
-            if points and (name in stated or product not in imports)
-        ]
-        if len(binding) > 1 and not set.intersection(*binding):
-            yield OwnLevels(name, factor_words(name), tuple(_texts(name, points) for points in measured.values()))
-
-
-def _by_place(product: Product, rows: Iterable[ResultRow], places: Places) -> Iterable[list[ResultRow]]:
-    by_place: dict[tuple[object, ...], list[ResultRow]] = {}
-    for row in rows:
-        by_place.setdefault(tuple(places.of(product, row).values()), []).append(row)
-    return by_place.values()
-
-
-def _texts(name: str, points: Iterable[Point]) -> str:
-    levels = {repr(level): level for level in (point.get(name) for point in points)}.values()
-    return ", ".join(sorted("not stated" if level is None else level_text(name, level) for level in levels))
-
 
 # Conclusions: each product against the baseline, over all workloads of a pattern that both share.
 
@@ -434,8 +373,12 @@ class SideBySide:
         return tuple(_groups(self.matched, self.asked))
 
     @cached_property
+    def _curves(self) -> tuple[Curve, ...]:
+        return tuple(curves(self.matched, self.asked.choice))
+
+    @property
     def curves(self) -> tuple[Curve, ...]:
-        return curves(self.matched, self.asked.choice)
+        return tuple(curve for curve in self._curves if curve.is_shown)
 
     @cached_property
     def ladder(self) -> Ladder | None:
@@ -447,20 +390,14 @@ class SideBySide:
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        choices = dict.fromkeys((self.asked.choice, RATE))
-        shown = [curve for choice in choices for curve in curves(self.matched, choice)]
-        others = [curve for choice in choices for curve in other_curves(self.matched, choice)]
-        seen = [Finding(curve.panel, once(one), _place(one)) for curve in shown for one in self._seen_in(curve)]
-        seen += [
+        rates = () if self.asked.choice == RATE else curves(self.matched, RATE)
+        seen = (
             Finding(curve.panel, once(one), _place(one))
-            for curve in others
-            for one in self._seen_in(curve)
-            if one.kind in _BETWEEN
-        ]
+            for curve in (*self._curves, *rates)
+            for one in seen_in(curve, self.matched.names)
+            if curve.is_shown or one.kind in _BETWEEN
+        )
         return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
-
-    def _seen_in(self, curve: Curve) -> tuple[Seen, ...]:
-        return seen_in(curve, self.matched.names)
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
