@@ -193,7 +193,7 @@ class OwnProgram:
     code: str  # of failures without a code of their own
     most_bytes: int  # of a line
 
-    def lines(self, data: bytes) -> tuple[list[bytes], bytes]:
+    def _lines(self, data: bytes) -> tuple[list[bytes], bytes]:
         """The complete lines of `data`, and its rest. Raises StreamFailed."""
         *lines, rest = data.split(b"\n")
         if len(rest) > self.most_bytes:
@@ -201,7 +201,7 @@ class OwnProgram:
             raise StreamFailed("output_bad", words)
         return lines, rest
 
-    def decoded(self, text: bytes, line: type[L]) -> L:
+    def _decoded(self, text: bytes, line: type[L]) -> L:
         """Raises StreamFailed."""
         try:
             return msgspec.json.decode(text, type=line)
@@ -212,11 +212,22 @@ class OwnProgram:
         self,
         child: Child,
         running: Running,
-        feed: Callable[[bytes], bool],
+        line: type[L],
+        take: Callable[[L, bytes], None],
         *,
         grace_s: float = 0,
     ) -> int:
-        """Its exit status. Raises StreamFailed if it was ended."""
+        """Gives each line and its text to `take`. Returns the exit status. Raises StreamFailed for a bad line, and if
+        the program was ended."""
+        rest = b""
+
+        def feed(data: bytes) -> bool:
+            nonlocal rest
+            texts, rest = self._lines(rest + data)
+            for text in texts:
+                take(self._decoded(text, line), text)
+            return bool(texts)
+
         try:
             return follow(child, running.scope, running.limits, feed, cancelled=running.cancelled, grace_s=grace_s)
         except Stopped as stopped:

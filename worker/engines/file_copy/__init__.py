@@ -57,23 +57,15 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """Reads the program's output and sends a sample for each line of a second."""
+    """Sends a sample for each line of a second."""
 
     def __init__(self, sampler: Sampler) -> None:
         self.end: Line | None = None
         self.text = ""
         self._sampler = sampler
-        self._rest = b""
         self._end_ms = 0
 
-    def feed(self, data: bytes) -> bool:
-        lines, self._rest = PROGRAM.lines(self._rest + data)
-        for text in lines:
-            self._take(text)
-        return bool(lines)
-
-    def _take(self, text: bytes) -> None:
-        line = PROGRAM.decoded(text, Line)
+    def take(self, line: Line, text: bytes) -> None:
         if line.event == "end":
             self.end, self.text = line, text.decode()
         elif line.end_ms > self._end_ms or line.read.ios or line.write.ios:
@@ -94,7 +86,7 @@ def run_stream(running: Running) -> StreamResult:
     sampler = running.sampler()
     reader = Reader(sampler)
     try:
-        code = PROGRAM.follow(child, running, reader.feed)
+        code = PROGRAM.follow(child, running, Line, reader.take)
     finally:
         _remove_copies(recipe.job_text, running.target)  # the program removes them unless it is killed
     if code or reader.end is None:

@@ -106,23 +106,15 @@ class Transactions:
 
 
 class Reader:
-    """Reads the program's output and sends a sample for each line of a second."""
+    """Sends a sample for each line of a second."""
 
     def __init__(self, sampler: Sampler) -> None:
         self.whole = Transactions()
         self.end: Line | None = None
         self.end_ms = 0
         self._sampler = sampler
-        self._rest = b""
 
-    def feed(self, data: bytes) -> bool:
-        lines, self._rest = PROGRAM.lines(self._rest + data)
-        for text in lines:
-            self._take(text)
-        return bool(lines)
-
-    def _take(self, text: bytes) -> None:
-        line = PROGRAM.decoded(text, Line)
+    def take(self, line: Line, _text: bytes) -> None:
         if line.event == "end":
             self.end = line
         elif line.event == "loading":
@@ -149,7 +141,7 @@ def run_stream(running: Running) -> StreamResult:
     running.report_start(time.time(), recipe, command=COMMAND, metrics=METRICS)
     sampler = running.sampler()
     reader = Reader(sampler)
-    code = PROGRAM.follow(child, running, reader.feed, grace_s=STOP_GRACE_S)
+    code = PROGRAM.follow(child, running, Line, reader.take, grace_s=STOP_GRACE_S)
     if code or reader.end is None or not reader.whole.count:
         raise PROGRAM.failed(child)
     measured, end, seconds = reader.whole, reader.end, reader.end_ms / 1000

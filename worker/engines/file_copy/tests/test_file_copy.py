@@ -17,7 +17,7 @@ from worker.contract.packing import unpack
 from worker.contract.workload import MIB, CopyWorkload, Stream, TargetKind, TargetRef
 from worker.engines import capabilities
 from worker.engines.base import StreamFailed
-from worker.engines.file_copy import Reader, run_stream
+from worker.engines.file_copy import Line, Reader, run_stream
 from worker.engines.file_copy.program import bucket_ns
 from worker.engines.fio import prefill
 from worker.engines.running import Sampler
@@ -194,6 +194,7 @@ def test_a_last_sample_within_the_same_millisecond_is_not_lost() -> None:
     write = nothing | {"ios": 3, "bytes": 3 * MIB, "min_ns": 100, "max_ns": 100, "buckets": [[100, 3]]}
     for moved in (write, write, nothing):
         line = {"event": "sample", "end_ms": 1000, "read": nothing, "write": moved}
-        reader.feed(msgspec.json.encode(line) + b"\n")
+        text = msgspec.json.encode(line)
+        reader.take(msgspec.json.decode(text, type=Line), text)
     assert [sample.directions[1].bytes for sample in samples] == [3 * MIB, 3 * MIB]
     assert [sample.offset_ms for sample in samples] == [1000, 1001]
