@@ -29,8 +29,8 @@ def headline_conclusion(made: Comparison) -> Conclusion:
     if any(panel.scaling for panel in made.panels):
         return Conclusion.NONE
     compared = [series for _, series in _with_ratio(made)]
-    told = compared or [series for panel in made.panels for series in panel.series if series.headline][:1]
-    known = {series.headline_conclusion for series in told}
+    alone = [series for panel in made.panels for series in panel.series if series.headline]
+    known = {series.headline_conclusion for series in compared or alone[:1]}
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 

@@ -35,7 +35,7 @@ _SHOWN_AS: Mapping[Unit, formatting.ShownAs] = {
 
 
 class Missing(StrEnum):
-    """Why there is no number: the words of pages, files and the API."""
+    """Why a number is missing, in the words that pages, files and the API use."""
 
     NOT_MEASURED = "not measured"  # there is no valid result of this test point
     NO_VALUE = "no value"  # there is a valid result, but it does not have the metric

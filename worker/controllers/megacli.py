@@ -79,7 +79,7 @@ class MegaCli(Adapter):
             raise self.refused(_EXIT.sub("", output.out).strip() or output.err or f"exit status {output.exit_code}")
 
     def _any(self, *arguments: str) -> str:
-        """The output. An exit code is no error: one of several adapters may have had no data."""
+        """The whole output. An error code is accepted: the tool has one if only one of several adapters has no data."""
         output = self.ask(*arguments, "-NoLog")
         self._exit_code(output)
         return output.out

@@ -245,7 +245,7 @@ def _used(profile: Path) -> bool:
     return text(profile / "total_bytes") not in ("", "0")
 
 
-# Leave out loop devices of other programs, such as those of snaps: they come and go, and no target is on them.
+# Leave out the loop devices of other programs, for example of snaps. They come and go, and no target uses them.
 
 
 def without_foreign_loops(found: Inventory, targets: Collection[str]) -> Inventory:

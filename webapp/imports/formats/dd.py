@@ -48,8 +48,8 @@ def parse(text: str) -> list[Measurement]:
     found = with_repeats(_results(text))
     if not found:
         raise ImportRefused(
-            "dd printed no line with bytes and seconds, so there is no rate: it is an old version that prints only the "
-            "numbers of records, or the text is truncated."
+            "The output of dd has no line with bytes and seconds, so it has no rate. Old versions print "
+            "only the numbers of records; else the text is truncated."
         )
     return found
 

@@ -187,12 +187,14 @@ def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
     findings = [("", once(one)) for one in comparison.findings]
     scaling = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
     known = {mark.panel for one in comparison.findings for mark in one.marks}
-    told = {(mark.panel, mark.series) for one in comparison.findings if one.kind in OF_SERIES for mark in one.marks}
+    in_findings = {
+        (mark.panel, mark.series) for one in comparison.findings if one.kind in OF_SERIES for mark in one.marks
+    }
     compared = [
         (panel, series)
         for index, panel in enumerate(comparison.panels)
         for place, series in enumerate(panel.series)
-        if series.sentence and not (len(panel.series) == 1 and index in known) and (index, place) not in told
+        if series.sentence and not (len(panel.series) == 1 and index in known) and (index, place) not in in_findings
     ]
     ranked = sorted(compared, key=lambda item: _rank(item[1]))
     return [*findings, *scaling, *((panel.name, series.sentence) for panel, series in ranked)]
