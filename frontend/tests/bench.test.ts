@@ -42,9 +42,9 @@ describe("the charts of products", () => {
 
 describe("colours of products", () => {
   test("are the same in style sheet and charts", () => {
-    const style = readFileSync("src/styles/bench.css", "utf8");
+    const style = readFileSync("src/styles/tokens.css", "utf8");
     for (let index = 0; index < 8; index++) {
-      expect(style).toMatch(new RegExp(`\\.colour-${index} {\\s*--product: ${lookAt(index).colour};`));
+      expect(style).toMatch(new RegExp(`--ss-product-${index}: ${lookAt(index).colour};`));
     }
   });
 });

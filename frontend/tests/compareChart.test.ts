@@ -49,7 +49,7 @@ test("zero and wide numbers are evenly spaced lines, not a log axis that cannot 
 test("a logarithmic axis has points instead of bars, whose length would be arbitrary", () => {
   const part = { ...panelData(data, panel), kind: "bar" as const };
   const series = part.series[0];
-  const look = { colour: "#000000", marker: "circle" as const };
+  const look = { colour: "#000000", css: "#000000", marker: "circle" as const };
   const made = (logarithmic: boolean) => (series ? dataset(series, { ...part, logarithmic }, "names", look) : {});
   expect(made(false)).toHaveProperty("maxBarThickness");
   expect(made(true)).not.toHaveProperty("maxBarThickness");
@@ -153,7 +153,7 @@ test("a doubtful mark is hollow, by options that a point with an error bar has",
   const [first, second] = part.series[0]?.cells ?? [];
   if (!part.series[0] || !first || !second) throw new Error("The example lacks cells.");
   const series = { ...part.series[0], cells: [first, { ...second, doubts: ["noisy"] }] };
-  const made = dataset(series, part, "log2", { colour: "#2f7bd8", marker: "circle" });
+  const made = dataset(series, part, "log2", { colour: "#2f7bd8", css: "#2f7bd8", marker: "circle" });
   expect(made).toMatchObject({ backgroundColor: ["#2f7bd8", "#2f7bd822"], radius: 5 });
   expect(Object.keys(made).filter((name) => name.startsWith("point"))).toEqual(["pointStyle"]);
 });

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from zlib import crc32
 
-# Of pictures that the server draws; a test compares them with those of the scripts and styles, and measures their
-# distances and contrasts. The same colours are used on light and on dark backgrounds.
-HEX = ("#3c60fc", "#e47800", "#30a860", "#e460a8", "#846c54", "#a83cd8", "#e40c30", "#249ccc")
+# Pictures that the server draws have a white background. `frontend/src/styles/tokens.css` has the colours of both
+# themes; a test compares them, and measures their distances and contrasts.
+HEX = ("#1572db", "#e66700", "#1f4820", "#b135b1", "#705b21", "#571974", "#066374", "#917a75")
 COLOURS = len(HEX)
 
 

@@ -172,6 +172,7 @@ PAGES: dict[str, Rule] = {
     "results_parquet": look(Who.VIEWER),
     # results of other tools
     "imports": look(Who.VIEWER),
+    "references": look(Who.VIEWER),
     "import": look(Who.VIEWER),
     "import_test": look(Who.VIEWER),
     "begin_import": act(Who.OPERATOR),

@@ -20,7 +20,7 @@ export function looksOf(series: readonly Named[]): Looks {
 /** Colour the marks next to the names of series. */
 export function paintMarks(looks: Looks): void {
   for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
-    mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.colour ?? "transparent";
+    mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.css ?? "transparent";
   }
 }
 
@@ -64,7 +64,7 @@ function keyButton(series: Named, looks: Looks, charts: () => readonly Chart[]):
   button.setAttribute("aria-pressed", "true");
   const mark = document.createElement("span");
   mark.className = "mark";
-  mark.style.backgroundColor = looks.get(series.name)?.colour ?? "transparent";
+  mark.style.backgroundColor = looks.get(series.name)?.css ?? "transparent";
   button.append(mark, series.is_baseline ? `${series.name} (baseline)` : series.name);
   button.addEventListener("click", () => {
     const visible = button.getAttribute("aria-pressed") !== "true";

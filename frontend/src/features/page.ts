@@ -77,17 +77,6 @@ export function initFilters(): void {
   }
 }
 
-/** The menu of pages on a narrow screen. */
-export function initMenu(): void {
-  const button = document.getElementById("menu-toggle");
-  const menu = document.getElementById("menu");
-  if (!button || !menu) return;
-  button.addEventListener("click", () => {
-    const open = menu.classList.toggle("is-open");
-    button.setAttribute("aria-expanded", String(open));
-  });
-}
-
 /** The user menu: a click elsewhere or Escape closes it. */
 export function initPersonMenu(): void {
   const menu = document.querySelector<HTMLDetailsElement>(".person-menu");

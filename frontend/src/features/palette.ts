@@ -32,6 +32,7 @@ export function initPalette(): void {
   const input = find("palette-input", HTMLInputElement);
   const list = find("palette-list", HTMLUListElement);
   if (!input || !list) return;
+  for (const button of document.querySelectorAll("[data-palette]")) button.addEventListener("click", openPalette);
   input.addEventListener("input", () => search(input));
   input.addEventListener("keydown", (event) => key(event));
   list.addEventListener("click", (event) => {
@@ -44,7 +45,7 @@ export function initPalette(): void {
 function pages(): Entry[] {
   const links: [string, string][] = [
     ["This page", ".page-head .actions a[href]"],
-    ["Pages", "#menu a, .person-menu-list a"],
+    ["Pages", "#palette-pages a, .person-menu-list a"],
   ];
   return links.flatMap(([group, selector]) =>
     [...document.querySelectorAll<HTMLAnchorElement>(selector)].map((link) => ({

@@ -7,7 +7,7 @@ import type { ChartCeiling } from "#payloads/charts";
 import type { LiveSample } from "#payloads/live";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart, follow, given } from "../lib/charts";
-import { DIRECTION_COLOURS, themed } from "../lib/colours";
+import { directionColour, lookAt, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
 import type { Picture } from "../lib/picture";
@@ -306,7 +306,7 @@ interface Owner {
 
 function dataset(line: Line, samples: readonly LiveSample[], owner: Owner, from: number): Series {
   const { direction, host, stream, place } = owner;
-  const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#a83cd8") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
+  const plain = line.ofDevice ? (line.axis ? themed("--ss-planned") : lookAt(5).colour) : directionColour(direction);
   const colour = `${plain}${place > 0 ? opacity(place) : ""}`;
   const data = points(samples, line.field, from);
   return {

@@ -91,7 +91,7 @@ function names(store: SampleStore, panel: string): string[] {
 function entry(index: number, name: string): HTMLElement {
   const mark = document.createElement("span");
   mark.className = "dash";
-  mark.style.color = lookAt(index).colour;
+  mark.style.color = lookAt(index).css;
   const both = document.createElement("span");
   both.className = "chart-entry";
   both.append(mark, name);

@@ -8,15 +8,15 @@ import {
   LineController,
   LineElement,
   LogarithmicScale,
-  PointElement,
   Tooltip,
 } from "chart.js";
-import { themed } from "./colours";
+import { inTheme, themed } from "./colours";
+import { MarkerElement } from "./markers";
 
-Chart.register(CategoryScale, LinearScale, LineController, LineElement, LogarithmicScale, PointElement, Tooltip);
+Chart.register(CategoryScale, LinearScale, LineController, LineElement, LogarithmicScale, MarkerElement, Tooltip);
 Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
-Chart.defaults.font.size = 11;
+Chart.defaults.font.size = 12;
 
 export { Chart };
 
@@ -34,7 +34,19 @@ interface Coloured {
   title?: object;
 }
 
+/** Data sets were made with the colours of the theme that the page had then. */
+function paintData(chart: Chart): void {
+  for (const dataset of chart.data.datasets) {
+    for (const [name, value] of Object.entries(dataset)) {
+      if (!name.endsWith("Color")) continue;
+      if (typeof value === "string") Object.assign(dataset, { [name]: inTheme(value) });
+      if (Array.isArray(value)) Object.assign(dataset, { [name]: value.map((each) => inTheme(String(each))) });
+    }
+  }
+}
+
 function paint(chart: Chart): void {
+  paintData(chart);
   const text = themed("--ss-chart-text");
   const grid = themed("--ss-chart-grid");
   for (const scale of Object.values(given(chart).scales ?? {})) {
@@ -46,15 +58,19 @@ function paint(chart: Chart): void {
   }
 }
 
-/** Applies the page's colours to the chart now and after each change of the theme. */
+function paintAll(): void {
+  for (const chart of charts) {
+    paint(chart);
+    chart.update("none");
+  }
+}
+
+/** Applies the page's colours and font to the chart now, after each change of the theme, and when the font arrives. */
 export function follow(chart: Chart): void {
   if (charts.size === 0) {
-    document.addEventListener("sweetspot:theme", () => {
-      for (const each of charts) {
-        paint(each);
-        each.update("none");
-      }
-    });
+    Chart.defaults.font.family = themed("--ss-font");
+    document.addEventListener("sweetspot:theme", paintAll);
+    document.fonts.load('12px "Inter Variable"').then(paintAll, () => undefined); // a page that is left stops loading
   }
   charts.add(chart);
   paint(chart);

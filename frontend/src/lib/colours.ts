@@ -1,33 +1,43 @@
-/** Colours and markers of products and series. */
+/** Colours and markers of products and series. `styles/tokens.css` and `webapp/core/colours.py` have the same. */
 
-import type { PointStyle } from "chart.js";
+import { MARKERS, type Marker } from "./markers";
 
 export interface Look {
-  readonly colour: string;
-  readonly marker: PointStyle;
+  readonly colour: string; // in the present theme, for canvases
+  readonly css: string; // for elements, which follow the theme
+  readonly marker: Marker;
 }
 
-// The least distance of two colours in OKLab is 0.16, and 0.06 for protanopes and deuteranopes; each has a contrast of at
-// least 3 on both backgrounds. A test of `webapp/core/colours.py` measures it.
-const COLOURS = ["#3c60fc", "#e47800", "#30a860", "#e460a8", "#846c54", "#a83cd8", "#e40c30", "#249ccc"] as const;
-// All have an area, because a hollow mark is doubtful.
-const MARKERS: readonly PointStyle[] = ["circle", "rect", "triangle", "rectRot"];
+const LIGHT = ["#1572db", "#e66700", "#1f4820", "#b135b1", "#705b21", "#571974", "#066374", "#917a75"] as const;
+const DARK = ["#5599f3", "#fd9156", "#b0f6da", "#db4b71", "#f9e93a", "#a66db3", "#57cef7", "#b7baa4"] as const;
+
+function colours(): readonly string[] {
+  return globalThis.document?.documentElement.dataset.bsTheme === "dark" ? DARK : LIGHT;
+}
 
 /** By the number that the server gives a product or series (`webapp/core/colours.py`). */
 export function lookAt(index: number): Look {
+  const number = index % LIGHT.length;
   return {
-    colour: COLOURS[index % COLOURS.length] ?? COLOURS[0],
-    marker: MARKERS[index % MARKERS.length] ?? "circle",
+    colour: colours()[number] ?? LIGHT[0],
+    css: `var(--ss-product-${number})`,
+    marker: MARKERS[number] ?? "circle",
   };
 }
 
-export const DIRECTION_COLOURS: Readonly<Record<string, string>> = {
-  read: COLOURS[0],
-  write: COLOURS[1],
-  trim: COLOURS[2],
-  transaction: COLOURS[3],
-  resync: COLOURS[4],
-};
+/** A colour of a product, with or without opacity, in the present theme. Other colours stay as they are. */
+export function inTheme(colour: string): string {
+  const [, solid = "", opacity = ""] = /^(#[0-9a-f]{6})(.*)$/.exec(colour) ?? [];
+  const number = [LIGHT, DARK].map((each) => each.findIndex((known) => known === solid)).find((at) => at >= 0);
+  return number === undefined ? colour : `${colours()[number]}${opacity}`;
+}
+
+const DIRECTIONS: readonly string[] = ["read", "write", "trim", "transaction", "resync"];
+
+export function directionColour(direction: string): string {
+  const index = DIRECTIONS.indexOf(direction);
+  return index < 0 ? themed("--ss-planned") : lookAt(index).colour;
+}
 
 /** A CSS variable of the page's theme. */
 export function themed(variable: string): string {

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from webapp.core.colours import COLOURS, HEX, colours_of
 
 Matrix = NDArray[np.float64]
-BACKGROUNDS = {"light": "#ffffff", "dark": "#262626"}  # of cards
+SOURCE = Path(settings.BASE_DIR) / "frontend/src"
+TOKENS = (SOURCE / "styles/tokens.css").read_text()
+THEMES = dict(zip(("light", "dark"), TOKENS.split('[data-bs-theme="dark"] {', 1), strict=True))
 # OKLab: B. Ottosson, A perceptual color space for image processing, 2020. Linear sRGB to cone responses, and to Lab.
 CONES = np.array(
     [[0.4122214708, 0.5363325363, 0.0514459929], [0.2119034982, 0.6806995451, 0.1073969566],
@@ -32,8 +34,21 @@ SIGHT = {
     "deuteranope": np.array(
         [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
     ),
+    "tritanope": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
 }
-LEAST_DISTANCE = {"normal": 0.15, "protanope": 0.06, "deuteranope": 0.06}
+LEAST_DISTANCE = 0.085
+
+
+def products(theme: str) -> list[str]:
+    return re.findall(r"--ss-product-\d: (#[0-9a-f]{6});", THEMES[theme])
+
+
+def card(theme: str) -> str:
+    colour = re.search(r"--ss-card: (#[0-9a-f]{6});", THEMES[theme])
+    assert colour
+    return colour[1]
 
 
 def linear(colour: str) -> Matrix:
@@ -51,19 +66,20 @@ def luminance(colour: str) -> float:
     return float(np.array([0.2126, 0.7152, 0.0722]) @ linear(colour))
 
 
+@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("sight", SIGHT)
-def test_no_two_series_have_nearly_one_colour(sight: str) -> None:
+def test_no_two_series_have_nearly_one_colour(sight: str, theme: str) -> None:
     distances = {
         (one, other): float(np.linalg.norm(oklab(one, SIGHT[sight]) - oklab(other, SIGHT[sight])))
-        for one, other in combinations(HEX, 2)
+        for one, other in combinations(products(theme), 2)
     }
-    assert {pair: far for pair, far in distances.items() if far < LEAST_DISTANCE[sight]} == {}
+    assert {pair: far for pair, far in distances.items() if far < LEAST_DISTANCE} == {}
 
 
-@pytest.mark.parametrize("background", BACKGROUNDS)
-def test_every_colour_stands_out_on_both_backgrounds(background: str) -> None:
-    for colour in HEX:
-        dark, light = sorted((luminance(colour), luminance(BACKGROUNDS[background])))
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_colour_stands_out_on_cards(theme: str) -> None:
+    for colour in products(theme):
+        dark, light = sorted((luminance(colour), luminance(card(theme))))
         assert (light + 0.05) / (dark + 0.05) >= 3, colour
 
 
@@ -74,9 +90,9 @@ def test_eight_series_have_eight_colours() -> None:
 
 
 def test_scripts_and_styles_have_the_colours_of_the_server() -> None:
-    source = Path(settings.BASE_DIR) / "frontend/src"
-    known = re.search(r"const COLOURS = \[(.*?)\]", (source / "lib/colours.ts").read_text())
-    assert known
-    assert tuple(re.findall(r"#[0-9a-f]{6}", known[1])) == HEX
-    styles = (source / "styles/bench.css").read_text()
-    assert tuple(re.findall(r"--product: (#[0-9a-f]{6})", styles)) == HEX
+    assert tuple(products("light")) == HEX
+    scripts = (SOURCE / "lib/colours.ts").read_text()
+    for theme in THEMES:
+        colours = re.search(rf"const {theme.upper()} = \[(.*?)\]", scripts)
+        assert colours
+        assert re.findall(r"#[0-9a-f]{6}", colours[1]) == products(theme)

@@ -10,10 +10,17 @@ from webapp.screens.imports.upload_views import (
     preview_import_labels,
     undo_import_action,
 )
-from webapp.screens.imports.views import enter_values_action, import_page, import_test_page, imports_page
+from webapp.screens.imports.views import (
+    enter_values_action,
+    import_page,
+    import_test_page,
+    imports_page,
+    references_page,
+)
 
 urlpatterns: list[URLPattern] = [
     path("imports/", imports_page, name="imports"),
+    path("references/", references_page, name="references"),
     path("imports/new/", begin_import_action, name="begin_import"),
     path("imports/values/", enter_values_action, name="enter_values"),
     path("imports/labels/", preview_import_labels, name="preview_import_labels"),

@@ -184,17 +184,24 @@ LABEL_FIELDS = {"host": "Host", "controller": "Controller", "drive": "Drive mode
 
 @page
 def imports_page(request: HttpRequest) -> HttpResponse:
-    """Own imports, newest first, and the reference library."""
-    imports = Import.objects.select_related("created_by")
+    """Own imports, newest first."""
+    imports = Import.objects.select_related("created_by").filter(slug=None)
     context = {
-        "own": Paginator(imports.filter(slug=None), PER_PAGE).get_page(request.GET.get("page")),
-        "references": imports.exclude(slug=None).order_by("title"),
+        "own": Paginator(imports, PER_PAGE).get_page(request.GET.get("page")),
         "label_fields": LABEL_FIELDS.items(),
         "result_fields": RESULT_FIELDS,
         "entered_labels": DIMENSIONS,
         "formats": sorted({*FORMATS, "fio-log"}),
     }
     return render(request, "screens/imports.html", context)
+
+
+@page
+def references_page(request: HttpRequest) -> HttpResponse:
+    """The reference library."""
+    return render(
+        request, "screens/references.html", {"references": Import.objects.exclude(slug=None).order_by("title")}
+    )
 
 
 @page

@@ -86,6 +86,13 @@ def blocking_entry(name: str) -> dict[str, str]:
 
 
 @register.simple_tag
+def font() -> str:
+    """The address of the font of Latin text, which pages load before they are painted; "" before the first build."""
+    files = (_manifest() or {}).get("src/entries/base.ts", {}).get("assets", [])
+    return next((static(path) for path in files if "inter-latin-wght-normal" in path), "")
+
+
+@register.simple_tag
 def documentation() -> str:
     """The address of the documentation if it was built before the server started; else ""."""
     return "/docs/" if settings.WHITENOISE_ROOT else ""

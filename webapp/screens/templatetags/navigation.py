@@ -1,71 +1,128 @@
-"""The sections of the menu, and which of them a page belongs to."""
+"""The sections of the navigation, their tabs, and which of them a page belongs to."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django import template
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 
 register = template.Library()
 
 
 @dataclass(frozen=True)
-class Section:
-    """`pages` are names of addresses, `words` parts of such names; `without` is a word that excludes one."""
+class Tab:
+    """`lists` and `pages` are names of addresses, `words` parts of names; `without` is a word that excludes one."""
 
     page: str  # its first page
     label: str
-    pages: frozenset[str] = frozenset()
+    lists: frozenset[str] = frozenset()  # further pages with the tabs
+    pages: frozenset[str] = frozenset()  # pages of single objects, without the tabs
     words: tuple[str, ...] = ()
     without: str = "\0"
 
     def has(self, page: str) -> bool:
-        named = page == self.page or page in self.pages
+        named = page == self.page or page in self.lists or page in self.pages
         return named or (any(word in page for word in self.words) and self.without not in page)
+
+    @property
+    def address(self) -> str:
+        """The address of its first page; "" if this installation does not have the page."""
+        try:
+            return reverse(self.page)
+        except NoReverseMatch:
+            return ""
 
 
 @dataclass(frozen=True)
-class ShownSection:
+class Section:
+    """`icon` is an SVG path in a box of 24 by 24, drawn as a line. A section of one tab shows no tabs."""
+
+    label: str
+    icon: str
+    tabs: tuple[Tab, ...]
+
+
+@dataclass(frozen=True)
+class Link:
     address: str
     label: str
     is_current: bool
+    icon: str = ""
 
 
-BENCH = Section("bench", "Bench", frozenset({"product"}))
 SECTIONS = (
-    Section("overview", "Overview"),
-    BENCH,
-    Section("hosts", "Hosts", words=("host",)),
-    Section("plans", "Plans", words=("plan",)),
-    Section("queue", "Queue"),
-    Section("schedules", "Schedules", words=("schedule",)),
-    Section("runs", "Runs", frozenset({"trial"}), words=("run",)),
-    Section("trends", "Trends", frozenset({"baseline", "acceptance"})),
-    Section("results", "Results"),
-    Section("imports", "Imports", words=("import",), without="plan"),
-    Section("explore", "Explore", words=("compar",)),
+    Section("Overview", "M4 4h6v9H4zM14 4h6v5h-6zM14 13h6v7h-6zM4 17h6v3H4z", (Tab("overview", "Overview"),)),
+    Section(
+        "Compare",
+        "M4 6h10M4 12h16M4 18h7",
+        (
+            Tab("bench", "Bench", pages=frozenset({"product"})),
+            Tab("rankings", "Rankings", words=("ranking",)),
+            Tab("explore", "Explore", lists=frozenset({"saved_comparisons"}), words=("compar",)),
+            Tab("trends", "Trends", frozenset({"acceptance"}), frozenset({"baseline"})),
+        ),
+    ),
+    Section(
+        "Runs",
+        "M7 4v16l13-8z",
+        (
+            Tab("runs", "Runs", pages=frozenset({"trial"}), words=("run",)),
+            Tab("queue", "Queue"),
+            Tab("schedules", "Schedules", frozenset({"schedule_calendar"}), words=("schedule",)),
+        ),
+    ),
+    Section("Plans", "M5 6h14M5 12h14M5 18h9", (Tab("plans", "Plans", words=("plan",)),)),
+    Section("Hosts", "M4 5h16v6H4zM4 14h16v6H4zM7 8h.01M7 17h.01", (Tab("hosts", "Hosts", words=("host",)),)),
+    Section(
+        "Data",
+        "M4 6c0 4 16 4 16 0s-16-4-16 0v12c0 4 16 4 16 0V6M4 12c0 4 16 4 16 0",
+        (
+            Tab("results", "Results"),
+            Tab("imports", "Imports", words=("import",), without="plan"),
+            Tab("references", "References"),
+        ),
+    ),
 )
 PERSONAL = {
-    "viewer": (Section("account", "Account"), Section("notices", "Notices", words=("notice",))),
-    "administrator": (Section("people", "People", frozenset({"person"})),),
-    "operator": (Section("audit", "Audit log"),),
+    "viewer": (Tab("account", "Account"), Tab("notices", "Notices", words=("notice",))),
+    "administrator": (Tab("people", "People", pages=frozenset({"person"})),),
+    "operator": (Tab("audit", "Audit log"),),
 }
 
 
 @register.simple_tag(takes_context=True)
-def sections(context: Mapping[str, Any]) -> list[ShownSection]:
-    """Those of the menu. Saved comparisons of Bench (`of_bench`) have addresses of Explore."""
-    page, of_bench = _page(context), bool(context.get("of_bench"))
-    return [_shown(one, is_current=one is BENCH if of_bench else one.has(page)) for one in SECTIONS]
+def sections(context: Mapping[str, Any]) -> list[Link]:
+    """The six sections; each leads to its first tab."""
+    page = _page(context)
+    return [
+        Link(section.tabs[0].address, section.label, any(tab.has(page) for tab in section.tabs), section.icon)
+        for section in SECTIONS
+    ]
 
 
 @register.simple_tag(takes_context=True)
-def personal_sections(context: Mapping[str, Any]) -> list[ShownSection]:
-    """Those of the person's menu that their role opens."""
-    user, page = context["request"].user, _page(context)
+def tabs(context: Mapping[str, Any]) -> list[Link]:
+    """The tabs of the page's section; none on pages of single objects and in sections of one tab."""
+    page = _page(context)
+    for section in SECTIONS:
+        if len(section.tabs) > 1 and any(page == tab.page or page in tab.lists for tab in section.tabs):
+            return _links(section.tabs, page)
+    return []
+
+
+@register.simple_tag
+def every_page() -> list[Link]:
+    """All tabs of all sections, for the command palette."""
+    return _links([tab for section in SECTIONS for tab in section.tabs], page="")
+
+
+@register.simple_tag(takes_context=True)
+def personal_pages(context: Mapping[str, Any]) -> list[Link]:
+    """Those of the user's menu that their role opens."""
+    user = context["request"].user
     roles = {"viewer": True, "administrator": user.is_administrator, "operator": user.is_operator}
-    return [_shown(one, is_current=one.has(page)) for role, own in PERSONAL.items() if roles[role] for one in own]
+    return _links([tab for role, tabs in PERSONAL.items() if roles[role] for tab in tabs], _page(context))
 
 
 @register.simple_tag(takes_context=True)
@@ -79,5 +136,5 @@ def _page(context: Mapping[str, Any]) -> str:
     return (match.url_name or "") if match else ""
 
 
-def _shown(section: Section, *, is_current: bool) -> ShownSection:
-    return ShownSection(reverse(section.page), section.label, is_current)
+def _links(tabs: Iterable[Tab], page: str) -> list[Link]:
+    return [Link(tab.address, tab.label, tab.has(page)) for tab in tabs if tab.address]

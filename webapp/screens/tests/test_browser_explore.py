@@ -13,6 +13,7 @@ from playwright.sync_api import Page, expect
 from pypdf import PageObject, PdfReader
 
 from webapp.analysis.services import save_comparison
+from webapp.core.colours import HEX, colours_of
 from webapp.core.models import User
 from webapp.results.models import Result, Sample, known
 from webapp.runs.models import Attempt, Run
@@ -23,6 +24,8 @@ from webapp.tests.visits import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = "/explore/?run=1&x=iodepth&series=ioengine&panel=pattern"
+PSYNC = HEX[colours_of(["io_uring", "psync"])["psync"]]
+PSYNC_RGB = f"rgb({int(PSYNC[1:3], 16)}, {int(PSYNC[3:5], 16)}, {int(PSYNC[5:], 16)})"
 # How many pixels of a picture have a colour, and how many are dark.
 PIXELS = """async (text) => {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -61,9 +64,7 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
         expect(page.locator("canvas")).to_have_count(4)
     page.get_by_label("Chart type").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
-    expect(page.locator("table.heat .mark").nth(1)).to_have_css(
-        "background-color", "rgb(132, 108, 84)"
-    )  # the colour of psync
+    expect(page.locator("table.heat .mark").nth(1)).to_have_css("background-color", PSYNC_RGB)
     assert problems == []
 
 
@@ -214,8 +215,7 @@ def test_it_saves_an_svg_with_title_legend_units_and_date(
     assert words in texts
     assert "io_uring (baseline)" in texts
     assert any(re.fullmatch(r"Sweetspot, \d{4}-\d\d-\d\d \d\d:\d\d UTC", text) for text in texts)
-    of_psync = "#846c54"
-    drawn = [one for one in picture.iter("{http://www.w3.org/2000/svg}path") if of_psync in str(one.attrib)]
+    drawn = [one for one in picture.iter("{http://www.w3.org/2000/svg}path") if PSYNC in str(one.attrib)]
     assert drawn or "heat" in query
     assert "NaN" not in (tmp_path / "picture.svg").read_text()
     assert problems == []

@@ -235,7 +235,7 @@ def test_empty_pages_say_what_to_do(viewer: Client) -> None:
     begin_import(title="Nothing", pattern="", given={}, by=None)
     page = viewer.get("/imports/").content.decode()
     assert "Importing requires the operator role." in page
-    assert "No references are loaded." in page
+    assert "No references are loaded." in viewer.get("/references/").content.decode()
     assert "This import has no results." in viewer.get("/imports/1/").content.decode()
     assert viewer.get("/imports/2/").status_code == 404
 
