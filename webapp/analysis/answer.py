@@ -145,6 +145,9 @@ class FindingKind(StrEnum):
     TRADE_OFF = "trade_off"  # better in one chart, worse in another
     MIX_COST = "mix_cost"  # writes among reads cost more than their share
     EFFECT = "effect"  # a ratio of two levels
+    DIFFERENCE = "difference"  # a series differs from the baseline for certain
+    EQUAL = "equal"  # series do not differ from the baseline beyond the margin
+    UNCERTAIN = "uncertain"  # the repeats cannot tell series from the baseline
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -157,7 +160,7 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """One conclusion from a whole chart or several. `single`: from values that were measured once."""
+    """One conclusion from a chart or several. `single`: from values that were measured once."""
 
     kind: FindingKind
     sentence: str
@@ -166,6 +169,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     value: float | None = None  # where it is, in the unit of the metric: of a limit, for example
     level: int | None = None  # index of the comparison's levels: from or up to which it holds
     marks: tuple[Mark, ...] = ()
+    about: str = ""  # tells it from others of its kind with the same marks: a metric, or a factor and its level
 
 
 def once(finding: Finding) -> str:

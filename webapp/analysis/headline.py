@@ -6,22 +6,25 @@ of one plan have the same sentences unless their claims differ.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import log
 
-from webapp.analysis.answer import Cell, Comparison, Conclusion, Panel, Series
+from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, FindingKind, Mark, Panel, Series, once
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, ONCE, in_sentence, shown
 
 MOST_DIFFERENCES = 3
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
+_LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 Compared = tuple[Panel, Series]
+Measured = tuple[Series, Cell]
 
 
 def headline(made: Comparison) -> str:
     """How the first series scales with the number of targets at once, else the differences; "" without results."""
     scaling = [_named(panel, sentence) for panel in made.panels for sentence in panel.scaling[:1]]
-    return " ".join(scaling[:1] or _differences(made)) or next(_without_ratio(made), "")
+    return " ".join(scaling[:1] or _sentences(differences(made))) or next(_without_ratio(made), "")
 
 
 def headline_conclusion(made: Comparison) -> Conclusion:
@@ -34,20 +37,31 @@ def headline_conclusion(made: Comparison) -> Conclusion:
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
-def highest_values(made: Comparison) -> str:
-    """Of each chart, the best value and where it was measured: `randread reached 412k IOPS at queue depth 32, its
-    highest value (95 % CI 400k to 420k, n = 3).`"""
+def limits(made: Comparison) -> str:
+    """Where the values level off, and of charts without such a limit, the best value and where it was measured:
+    `randread reached 412k IOPS at queue depth 32, its highest value (95 % CI 400k to 420k, n = 3).`"""
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
     if len(cells) == 1:
         return f"{made.metric_label} {cells[0].text} (n = {cells[0].summary.n})."
-    return " ".join(_highest_value(made, panel) for panel in made.panels if panel.series)
+    reached = [each for each in made.findings if each.kind in _LIMITS and each.about == made.metric][:MOST_DIFFERENCES]
+    limited = {(mark.panel, mark.series) for each in reached for mark in each.marks}
+    best = {place: _best(made, panel) for place, panel in enumerate(made.panels) if panel.series}
+    highest = [
+        _highest_value(made, made.panels[place], series, cell)
+        for place, (series, cell) in best.items()
+        if (place, made.panels[place].series.index(series)) not in limited
+    ]
+    return " ".join([*map(once, reached), *highest])
 
 
-def _highest_value(made: Comparison, panel: Panel) -> str:
+def _best(made: Comparison, panel: Panel) -> Measured:
     best = min if made.lower_is_better else max
-    series, cell = best(
+    return best(
         ((series, cell) for series in panel.series for cell in series.cells), key=lambda each: each[1].summary.mean
     )
+
+
+def _highest_value(made: Comparison, panel: Panel, series: Series, cell: Cell) -> str:
     level = made.levels[cell.level]
     at = level.text if is_clear(level) else f"{in_sentence(made.x_label)} {level.text}"
     where = ", ".join([*([series.name] if made.series_by else []), *([at] if len(made.levels) > 1 else [])])
@@ -75,20 +89,54 @@ def _without_ratio(made: Comparison) -> Iterator[str]:
     return (_named(panel, series.headline) for panel in made.panels for series in panel.series if series.headline)
 
 
-def _differences(made: Comparison) -> list[str]:
-    compared = _with_ratio(made)
-    certain = [each for each in compared if each[1].headline_conclusion in _CERTAIN]
-    largest = sorted(certain, key=_size, reverse=True)[:MOST_DIFFERENCES]
-    sentences = [_named(panel, series.headline) for panel, series in certain if (panel, series) in largest]
+def _sentences(found: Sequence[Finding]) -> list[str]:
+    """The largest differences in their order on the page, then what is not different."""
+    certain = [each for each in found if each.kind is FindingKind.DIFFERENCE]
+    largest = sorted(certain, key=lambda each: -each.size)[:MOST_DIFFERENCES]
+    sentences = [each.sentence for each in certain if each in largest]
     if more := len(certain) - len(largest):
         sentences.append(f"{more} more {'differences are' if more > 1 else 'difference is'} certain.")
-    for conclusion in (Conclusion.EQUAL, Conclusion.NONE):
+    return [*sentences, *(each.sentence for each in found if each.kind is not FindingKind.DIFFERENCE)]
+
+
+def differences(made: Comparison) -> list[Finding]:
+    """What is claimed of the series against their baselines. Series without a difference share a finding."""
+    compared = _with_ratio(made)
+    found = [
+        _finding(made, FindingKind.DIFFERENCE, [each], _named(each[0], each[1].headline))
+        for each in compared
+        if each[1].headline_conclusion in _CERTAIN
+    ]
+    for conclusion, kind in ((Conclusion.EQUAL, FindingKind.EQUAL), (Conclusion.NONE, FindingKind.UNCERTAIN)):
         by_baseline: dict[str, list[Compared]] = {}
         for panel, series in compared:
             if series.headline_conclusion is conclusion:
                 by_baseline.setdefault(_baseline(panel), []).append((panel, series))
-        sentences += [_together(made, conclusion, baseline, own) for baseline, own in by_baseline.items()]
-    return sentences
+        found += [
+            _finding(made, kind, own, _together(made, conclusion, baseline, own))
+            for baseline, own in by_baseline.items()
+        ]
+    return found
+
+
+def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], sentence: str) -> Finding:
+    against = [series.against_baseline for _, series in compared if series.against_baseline]
+    return Finding(
+        kind=kind,
+        sentence=sentence,
+        single=min(one.n for one in against) == 1,
+        size=max(abs(log(one.ratio.value)) for one in against),
+        marks=tuple(
+            Mark(
+                panel=made.panels.index(panel),
+                series=panel.series.index(series),
+                first=min(cell.level for cell in series.cells),
+                last=max(cell.level for cell in series.cells),
+            )
+            for panel, series in compared
+        ),
+        about=made.metric,
+    )
 
 
 def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> str:
@@ -120,12 +168,6 @@ def _each_once(names: Iterable[str]) -> list[str]:
 
 def _baseline(panel: Panel) -> str:
     return next((series.name for series in panel.series if series.is_baseline), "")
-
-
-def _size(compared: Compared) -> float:
-    against = compared[1].against_baseline
-    assert against is not None  # `_with_ratio`
-    return max(against.ratio.value, 1 / against.ratio.value)
 
 
 def _named(panel: Panel, sentence: str) -> str:

@@ -1,7 +1,12 @@
-"""Comparisons that people keep: title, note and query, frozen numbers, and links for people without an account."""
+"""Comparisons that people keep: title, note and query, frozen numbers, and links for people without an account. Prices,
+and the findings of runs and imports with what people think of them."""
 
 from django.conf import settings
 from django.db import models
+
+from webapp.plans.models import Plan
+from webapp.results.models import Import
+from webapp.runs.models import Run
 
 QUERY_VERSION = 1  # of how an address is read; a later reader can tell older ones by it
 
@@ -72,3 +77,78 @@ class Price(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+_OF_RUN = models.Q(run__isnull=False, imported__isnull=True)
+_OF_IMPORT = models.Q(run__isnull=True, imported__isnull=False)
+
+
+class StoredFinding(models.Model):
+    """A finding of an ended run, or of an import. Written and read by `analysis.run_findings`."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
+    imported = models.ForeignKey(Import, on_delete=models.CASCADE, null=True, related_name="+")
+    place = models.PositiveIntegerField()  # among those of its run or import, from 0: the most important
+    key = models.CharField(max_length=24)  # the same for the same subject in another run of the plan
+    content = models.JSONField()  # analysis.evidence.RunFinding
+
+    class Meta:
+        ordering = ["run", "imported", "place"]
+        constraints = [
+            models.CheckConstraint(condition=_OF_RUN | _OF_IMPORT, name="storedfinding_of_run_or_import"),
+            models.UniqueConstraint(fields=["run", "place"], name="storedfinding_once_of_run"),
+            models.UniqueConstraint(fields=["imported", "place"], name="storedfinding_once_of_import"),
+        ]
+
+    def __str__(self) -> str:
+        return f"finding {self.place} of {self.run or self.imported}"
+
+
+class FindingsMade(models.Model):
+    """When the findings of a run or of an import were made, and from what. They are made again if this has changed."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, null=True, related_name="+")
+    imported = models.OneToOneField(Import, on_delete=models.CASCADE, null=True, related_name="+")
+    version = models.PositiveSmallIntegerField()  # of the rules: analysis.run_findings.VERSION
+    seal = models.CharField(max_length=64)  # marks of the run as invalid, or results of the import
+    made_at = models.DateTimeField()
+    failed = models.BooleanField(default=False)  # there are none because of a fault, which is in the log
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=_OF_RUN | _OF_IMPORT, name="findingsmade_of_run_or_import")]
+
+    def __str__(self) -> str:
+        return f"findings of {self.run or self.imported}"
+
+
+class FindingReview(models.Model):
+    """A person confirmed or dismissed a finding: also that of the next run of the plan with the same key."""
+
+    class Verdict(models.TextChoices):
+        CONFIRMED = "confirmed", "Confirmed"
+        DISMISSED = "dismissed", "Dismissed"
+
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, null=True, related_name="+")
+    imported = models.ForeignKey(Import, on_delete=models.CASCADE, null=True, related_name="+")
+    key = models.CharField(max_length=24)
+    verdict = models.CharField(max_length=9, choices=Verdict.choices)
+    reason = models.CharField(max_length=500, blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(plan__isnull=False, imported__isnull=True)
+                | models.Q(plan__isnull=True, imported__isnull=False),
+                name="findingreview_of_plan_or_import",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(verdict__in=["confirmed", "dismissed"]), name="findingreview_known"
+            ),
+            models.UniqueConstraint(fields=["plan", "key"], name="findingreview_once_of_plan"),
+            models.UniqueConstraint(fields=["imported", "key"], name="findingreview_once_of_import"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.verdict}"

@@ -1,5 +1,5 @@
-"""The answer of a run to its own question: what the factors do that its plan varies. Its headline, its page, notices
-about its end and the API read it here."""
+"""The answer of a run to its own question: what the factors do that its plan varies, and what its curves show. Its
+headline, its page, notices about its end, its stored findings and the API read it here."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -8,16 +8,19 @@ from urllib.parse import urlencode
 import msgspec
 from django.core.cache import cache
 
-from webapp.analysis.answer import Comparison, Conclusion, Struct
+from webapp.analysis.answer import Comparison, Conclusion, Finding, Struct
 from webapp.analysis.claims import listed
-from webapp.analysis.comparing import comparisons_of, read_all, select_from
+from webapp.analysis.comparing import Selected, comparisons_of, read_all, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
-from webapp.analysis.headline import headline, headline_conclusion, highest_values
+from webapp.analysis.evidence import RunFinding, Source, with_evidence
+from webapp.analysis.findings import importance
+from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.analysis.words import in_sentence
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.points import TargetPoint, target_points
+from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow
 from webapp.results.validity import marks_changed
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
 from webapp.runs.reasons import sentence
@@ -25,6 +28,7 @@ from webapp.runs.reasons import sentence
 KEPT_SECONDS = 24 * 3600
 MOST_FACTORS = 3  # in a headline; the others are named
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
+Compared = tuple[Chosen, Comparison]
 
 
 class FactorAnswer(Struct, frozen=True, kw_only=True):
@@ -45,6 +49,7 @@ class RunAnswer(Struct, frozen=True, kw_only=True):
     conclusion: Conclusion  # the strongest claim of the headline
     caution: str  # of the first factor
     factors: tuple[FactorAnswer, ...]  # certain differences first, then settings and layouts
+    findings: tuple[RunFinding, ...]  # the most important first
     failures: str  # how many trials failed, and the first reason; "" if none failed
 
 
@@ -68,13 +73,19 @@ def run_answer(run: Run, *, marks: int | None = None) -> RunAnswer:
 def _answer(run: Run) -> RunAnswer:
     asked = ResultFilter(runs=(run.number,))
     measured = target_points(ResultQuery.of(asked))
-    factors = list(_factors(run.number, asked, measured)) if measured else []
+    questions = questions_of(measured) if measured else []
+    about = [each for each in questions if each.about]
+    compared, loads = _comparisons(run.number, asked, about, load_questions(measured) if measured else [])
+    factors = [_of_factor(run.number, *each) for each in compared if _has_ratio(each[1])]
+    if not factors or len(about) < len(questions):
+        factors += [_of_load(run.number, *each) for each in loads]
     factors.sort(key=lambda each: each.conclusion not in _CERTAIN)  # stable
     return RunAnswer(
         headline=" ".join(_headline(factors)),
         conclusion=factors[0].conclusion if factors else Conclusion.NONE,
         caution=factors[0].caution if factors else "",
         factors=tuple(factors),
+        findings=_findings(run, [*compared, *loads]),
         failures=_failures(run),
     )
 
@@ -103,39 +114,43 @@ def _labels(factors: Iterable[FactorAnswer]) -> str:
     return listed(labels) if labels else ""
 
 
-def _factors(number: int, asked: ResultFilter, measured: Sequence[TargetPoint]) -> Iterator[FactorAnswer]:
-    """The highest values only if no factor can be compared."""
-    questions = questions_of(measured)
-    compared = list(_compared(number, asked, [each for each in questions if each.about]))
-    answers = [_of_factor(number, *each) for each in compared if _has_ratio(each[1])]
-    loads = [each for each in questions if not each.about] or ([] if answers else load_questions(measured))
-    yield from answers
-    for chosen, made in _compared(number, asked, loads):
-        if text := highest_values(made):
-            yield _factor(number, chosen, made, text, Conclusion.NONE)
-
-
-def _compared(number: int, asked: ResultFilter, questions: Sequence[Chosen]) -> Iterator[tuple[Chosen, Comparison]]:
-    """Without comparisons that cannot be made, as with too many series. The results are read once."""
+def _comparisons(
+    number: int, asked: ResultFilter, about: Sequence[Chosen], load: Sequence[Chosen]
+) -> tuple[list[Compared], list[Compared]]:
+    """Of factors, whose claims are corrected together, and of axes of load. Without comparisons that cannot be made, as
+    with too many series. The results are read once."""
     found = ResultQuery.of(asked)
-    selections = []
     try:
-        rows = read_all(found) if questions else []
+        rows = read_all(found) if load else []
     except CompareRefused:
-        return
+        return [], []
+    return _made(number, about, found, rows), _made(number, load, found, rows)
+
+
+def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Sequence[ResultRow]) -> list[Compared]:
+    selections: list[tuple[Chosen, Selected]] = []
     for chosen in questions:
         query = read_query(_pairs(number, chosen))
-        try:
+        with suppress(CompareRefused):
             if chosen.fixed:
                 fewer = ResultQuery.of(query.results)
                 selections.append((chosen, select_from(query, fewer, read_all(fewer))))
             else:
                 selections.append((chosen, select_from(query, found, rows)))
-        except CompareRefused:
-            continue
-    yield from zip(
-        [chosen for chosen, _ in selections], comparisons_of([selected for _, selected in selections]), strict=True
-    )
+    made = comparisons_of([selected for _, selected in selections])
+    return list(zip([chosen for chosen, _ in selections], made, strict=True))
+
+
+def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
+    """Of whole charts, and of series against their baselines. The same sentence about several questions is one."""
+    targets = tuple(map(str, run.targets.select_related("host")))
+    source = Source(run.number, None, run.version.plan.title, targets, run.ended_at)
+    found: dict[str, tuple[Finding, RunFinding]] = {}
+    for chosen, made in compared:
+        for finding in (*(differences(made) if chosen.about else ()), *made.findings):
+            evident = with_evidence(source, chosen.pairs, made, finding)
+            found.setdefault(evident.sentence, (finding, evident))
+    return tuple(evident for _, evident in sorted(found.values(), key=lambda each: importance(each[0])))
 
 
 def _has_ratio(made: Comparison) -> bool:
@@ -144,6 +159,10 @@ def _has_ratio(made: Comparison) -> bool:
 
 def _of_factor(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
     return _factor(number, chosen, made, headline(made), headline_conclusion(made))
+
+
+def _of_load(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
+    return _factor(number, chosen, made, limits(made), Conclusion.NONE)
 
 
 def _factor(number: int, chosen: Chosen, made: Comparison, text: str, conclusion: Conclusion) -> FactorAnswer:

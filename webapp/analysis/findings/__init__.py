@@ -16,9 +16,11 @@ FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
 )  # fmt: skip
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
+    FindingKind.DIFFERENCE,
     FindingKind.CEILING, FindingKind.SATURATION, FindingKind.NOTHING_MORE, FindingKind.CROSSING, FindingKind.TRADE_OFF,
     FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR, FindingKind.TREND, FindingKind.PEAK,
     FindingKind.MIX_COST, FindingKind.EFFECT,
+    FindingKind.EQUAL, FindingKind.UNCERTAIN,
 )  # fmt: skip
 
 
@@ -29,7 +31,13 @@ def findings(comparison: Comparison, metric: Metric) -> tuple[Finding, ...]:
     made = [finding for find in FINDERS for finding in find(charts)]
     broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
     left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]
-    return tuple(sorted(left, key=lambda one: (one.single, _ORDER.index(one.kind), -one.size)))
+    return tuple(sorted(left, key=importance))
+
+
+def importance(finding: Finding) -> tuple[bool, bool, int, float]:
+    """A sort key, the most important first. What is not certain comes last, also if it has repeats."""
+    uncertain = finding.kind is FindingKind.UNCERTAIN
+    return uncertain, finding.single, _ORDER.index(finding.kind), -finding.size
 
 
 def _curve(one: Finding) -> tuple[int, int]:

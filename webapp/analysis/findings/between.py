@@ -165,6 +165,7 @@ def _effect(
         ),
         single=charts.once,
         size=max(map(abs, means.values())),
+        about=f"{charts.comparison.series_by[place]}={level}",
     )
 
 
@@ -196,4 +197,5 @@ def _mix_cost(charts: Charts, alone: int, mixed: int, ratios: Sequence[float]) -
         ),
         single=charts.once,
         size=-fmean(ratios),
+        about=f"pattern={charts.panel_name(mixed)}",
     )

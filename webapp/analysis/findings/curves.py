@@ -127,8 +127,9 @@ class Charts:
         names = self.names([curve for curve, *_ in stretches])
         marks = tuple(curve.mark(first, last) for curve, first, last in stretches)
         return Finding(
-            kind=kind, sentence=led(names, sentence), single=self.once, size=size, value=value, level=level, marks=marks
-        )
+            kind=kind, sentence=led(names, sentence), single=self.once, size=size, value=value, level=level,
+            marks=marks, about=self.metric.key,
+        )  # fmt: skip
 
     def at(self, level: int) -> str:
         """`8 jobs`, `queue depth 8`, `64 KiB`"""

@@ -26,6 +26,7 @@ class Command(BaseCommand):
         install_tidy_hosts()
         install_tidy_sessions()
         install_notices()
+        install_findings()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
         self.stdout.write(f"built-in plans: {plans}")
@@ -88,6 +89,11 @@ def install_tidy() -> None:
 def install_notices() -> None:
     """By name, because notices depend on runs."""
     _install("notices", "webapp.notices.tasks.tick", TICK_SECONDS, "Announce ended runs and send notices.")
+
+
+def install_findings() -> None:
+    """By name, because findings depend on runs."""
+    _install("findings", "webapp.analysis.tasks.tick", TICK_SECONDS, "Make the findings of ended runs.")
 
 
 def _install(name: str, task: str, every_s: int, description: str) -> None:

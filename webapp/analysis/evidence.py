@@ -1,0 +1,155 @@
+"""A finding with what shows it without its page: a key, the query of the comparison that has the evidence, and a small
+picture of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from urllib.parse import urlencode
+
+from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, once
+from webapp.results.metrics import METRICS
+
+MOST_LINES, MOST_LEVELS = 8, 64  # of a picture
+_AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
+_OF_RATIOS = (FindingKind.DIFFERENCE, FindingKind.EQUAL, FindingKind.UNCERTAIN)
+_PER_BLOCK = {"bytes_per_s": 1, "iops": -1}  # power of the block size that makes it of the other rate
+
+Pairs = Sequence[tuple[str, str]]
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """One series. `values` has one for each level of the picture, null where nothing was measured."""
+
+    name: str
+    values: tuple[float | None, ...]
+    first: int | None  # of the levels that are evidence; null: none are
+    last: int | None
+
+
+class Picture(Struct, frozen=True, kw_only=True):
+    """Series over the levels of x: values of the metric in its unit, or ratios to the baseline."""
+
+    metric: str  # key
+    metric_label: str
+    x_label: str
+    levels: tuple[str, ...]
+    ratios: bool
+    lines: tuple[Line, ...]
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """What a person thinks of a finding."""
+
+    verdict: str  # confirmed | dismissed
+    by: str  # user name; "" if the person was deleted
+    at: datetime
+    reason: str
+
+
+class RunFinding(Struct, frozen=True, kw_only=True):
+    """A finding of a run or of an import; the other number is null."""
+
+    run: int | None
+    imported: int | None
+    title: str  # of the plan of the run, or of the import
+    targets: tuple[str, ...]  # of the run, as host/target
+    at: datetime | None  # when the run ended, or the import was made; null: still open
+    key: str  # the same for the same subject in another run of the plan
+    kind: FindingKind
+    sentence: str
+    query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
+    size: float  # of the effect, as the absolute value of ln(ratio)
+    single: bool  # from values that were measured once
+    picture: Picture | None  # null if there are too many levels to draw, or the finding is not about series
+    review: Review | None = None
+
+    @property
+    def is_dismissed(self) -> bool:
+        return self.review is not None and self.review.verdict == "dismissed"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What was measured: an ended or open run, or an import."""
+
+    run: int | None
+    imported: int | None
+    title: str
+    targets: tuple[str, ...]
+    at: datetime | None
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Of its results, in an address."""
+        return ("run", str(self.run)) if self.run is not None else ("import", str(self.imported))
+
+
+def with_evidence(source: Source, question: Pairs, made: Comparison, finding: Finding) -> RunFinding:
+    """`question`: pairs of the address without the results."""
+    return RunFinding(
+        run=source.run,
+        imported=source.imported,
+        title=source.title,
+        targets=source.targets,
+        at=source.at,
+        key=_key(made, finding, question),
+        kind=finding.kind,
+        sentence=once(finding) if finding.kind not in _OF_RATIOS else finding.sentence,
+        query=urlencode([source.pair, *question]),
+        size=finding.size,
+        single=finding.single,
+        picture=_picture(made, finding),
+    )
+
+
+def _key(made: Comparison, finding: Finding, question: Pairs) -> str:
+    series = {(made.panels[mark.panel].key, _series(made, mark).key) for mark in finding.marks}
+    at = made.levels[finding.level].key if finding.kind in _AT_A_LEVEL and finding.level is not None else ""
+    subject = [sorted(question), finding.kind.value, finding.about, sorted(series), at]
+    return blake2b(json.dumps(subject).encode(), digest_size=12).hexdigest()
+
+
+def _series(made: Comparison, mark: Mark) -> Series:
+    return made.panels[mark.panel].series[mark.series]
+
+
+def _picture(made: Comparison, finding: Finding) -> Picture | None:
+    """The marked series, then the others of their charts."""
+    if not finding.marks or not 1 < len(made.levels) <= MOST_LEVELS:
+        return None
+    marks = {(mark.panel, mark.series): mark for mark in finding.marks}
+    panels = dict.fromkeys(panel for panel, _ in marks)
+    others = [(panel, index) for panel in panels for index in range(len(made.panels[panel].series))]
+    places = list(dict.fromkeys([*marks, *others]))[:MOST_LINES]
+    ratios = finding.kind in _OF_RATIOS
+    if ratios:
+        places = [place for place in places if place in marks]
+    metric = METRICS.get(finding.about, METRICS.get(made.metric))
+    return Picture(
+        metric=metric.key if metric else made.metric,
+        metric_label=metric.label if metric else made.metric_label,
+        x_label=made.x_label,
+        levels=tuple(level.text for level in made.levels),
+        ratios=ratios,
+        lines=tuple(_line(made, finding, panel, index, marks.get((panel, index))) for panel, index in places),
+    )
+
+
+def _line(made: Comparison, finding: Finding, panel: int, index: int, mark: Mark | None) -> Line:
+    series = made.panels[panel].series[index]
+    power = _PER_BLOCK.get(finding.about, 0) if finding.about != made.metric else 0
+    values: list[float | None] = [None] * len(made.levels)
+    for cell in series.cells:
+        if finding.kind in _OF_RATIOS:
+            values[cell.level] = cell.against_baseline.ratio.value if cell.against_baseline else None
+        else:
+            values[cell.level] = cell.summary.mean * (made.levels[cell.level].number or 1) ** power
+    names = [made.panels[panel].name, series.name if len(made.panels[panel].series) > 1 else ""]
+    return Line(
+        name=": ".join(filter(None, names)),
+        values=tuple(None if value is None else float(f"{value:.4g}") for value in values),
+        first=mark.first if mark else None,
+        last=mark.last if mark else None,
+    )

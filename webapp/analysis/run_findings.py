@@ -1,0 +1,124 @@
+"""Findings of ended runs, stored once and read by the overview, lists, notices and the API.
+
+A periodic task (`analysis.tasks`) makes them: of runs that have ended since, of runs with results that were marked as
+invalid or valid since, and of all runs when the rules change. `store` is the only writer. A fault of the rules is
+logged and noted, so that it is not repeated at each tick.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from time import monotonic
+
+import msgspec
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+from msgspec import structs
+
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import Review, RunFinding
+from webapp.analysis.models import FindingReview, FindingsMade, StoredFinding
+from webapp.analysis.run_answer import run_answer
+from webapp.core.models import Counter
+from webapp.results.validity import marks_changed
+from webapp.runs.models import Run
+
+log = logging.getLogger(__name__)
+
+VERSION = 1  # raise it if rules, sentences or RunFinding change: all findings are made again
+MOST_OF_RUN = 30
+NEWS_OF_RUN = 3  # of one run among the newest of all
+
+
+def make_due(budget_s: float) -> int:
+    """Make the findings of runs whose findings are missing or outdated, the newest first, until the time is used up.
+    Return the number of runs. A started run is finished; its size is bounded by `comparing.MAX_RESULTS`."""
+    until, made = monotonic() + budget_s, 0
+    for run in _due_runs():
+        if monotonic() >= until:
+            break
+        make(run)
+        made += 1
+    return made
+
+
+def make(run: Run) -> None:
+    """Make and store the findings of an ended run."""
+    marks = marks_changed(str(run.number))
+    try:
+        store(run, run_answer(run, marks=marks).findings, seal=str(marks))
+    except Exception:
+        log.exception("the findings of run %s could not be made.", run.number)
+        store(run, (), seal=str(marks), failed=True)
+
+
+@transaction.atomic
+def store(run: Run, findings: Sequence[RunFinding], *, seal: str, failed: bool = False) -> None:
+    """Replace the findings of a run."""
+    values = {"version": VERSION, "seal": seal, "made_at": timezone.now(), "failed": failed}
+    FindingsMade.objects.update_or_create(run=run, defaults=values)  # locks the row: one writer at a time
+    StoredFinding.objects.filter(run=run).delete()
+    StoredFinding.objects.bulk_create(
+        StoredFinding(run=run, place=place, key=each.key, content=msgspec.to_builtins(each))
+        for place, each in enumerate(findings[:MOST_OF_RUN])
+    )
+
+
+def _due_runs() -> Iterator[Run]:
+    ended = Run.objects.filter(ended_at__isnull=False).select_related("version__plan").order_by("-ended_at")
+    current = FindingsMade.objects.filter(run=OuterRef("pk"), version=VERSION)
+    yield from ended.filter(~Exists(current))[:100]
+    yield from ended.filter(number__in=_marked_since())
+
+
+def _marked_since() -> list[int]:
+    """The numbers of runs whose marks have changed since their findings were made. Few runs have any mark."""
+    marks = dict(Counter.objects.filter(name=Counter.MARKS).exclude(label="").values_list("label", "value"))
+    made = FindingsMade.objects.filter(run__number__in=map(int, marks), version=VERSION)
+    return [number for number, seal in made.values_list("run__number", "seal") if seal != str(marks[str(number)])]
+
+
+def newest(since: datetime, limit: int) -> list[RunFinding]:
+    """What the runs that have ended since found, the last run first, the most important of each first. Without what is
+    dismissed or not certain, and without invalid runs. Two queries."""
+    ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
+    rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_OF_RUN]
+    news = (one for one in _read(rows) if not one.is_dismissed and one.kind is not FindingKind.UNCERTAIN)
+    return [one for _, own in groupby(news, key=lambda one: one.run) for one in list(own)[:NEWS_OF_RUN]][:limit]
+
+
+def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:
+    """By number of the run, the most important first, also the dismissed ones. Runs whose findings are not made yet are
+    missing. Three queries."""
+    listed = list(runs)
+    made = FindingsMade.objects.filter(run__in=listed).values_list("run__number", flat=True)
+    found: dict[int, list[RunFinding]] = {number: [] for number in made if number}
+    for one in _read(StoredFinding.objects.filter(run__in=listed).order_by("run", "place")):
+        if one.run is not None:
+            found.setdefault(one.run, []).append(one)
+    return found
+
+
+def _read(rows: QuerySet[StoredFinding]) -> Iterator[RunFinding]:
+    """With their reviews. Rows of another version are left out: they are made again soon."""
+    listed = list(rows.select_related("run__version"))
+    reviews = {(each.plan_id, each.key): each for each in _reviews(listed)}
+    for row in listed:
+        try:
+            finding = msgspec.convert(row.content, RunFinding)
+        except msgspec.ValidationError:
+            continue
+        review = reviews.get((row.run.version.plan_id, row.key)) if row.run else None
+        yield structs.replace(finding, review=_review(review)) if review else finding
+
+
+def _reviews(rows: Sequence[StoredFinding]) -> QuerySet[FindingReview]:
+    plans = {row.run.version.plan_id for row in rows if row.run}
+    return FindingReview.objects.filter(plan__in=plans, key__in={row.key for row in rows}).select_related("by")
+
+
+def _review(stored: FindingReview) -> Review:
+    by = stored.by.username if stored.by else ""
+    return Review(verdict=stored.verdict, by=by, at=stored.at, reason=stored.reason)

@@ -1,0 +1,157 @@
+"""Findings of ended runs are made once, stored, and made again when marks or rules change."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
+
+from webapp.analysis import run_findings, tasks
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.models import FindingsMade, StoredFinding
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.run_findings import findings_of, make_due, newest
+from webapp.results.validity import mark_run, mark_trial, trust_run
+from webapp.runs.models import Run, RunState, Trial
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import Lab
+
+pytestmark = pytest.mark.django_db
+CAPPED = {1: 458.0, 2: 919.0, 4: 1820.0, 8: 2000.0, 16: 2000.0, 32: 2000.0}
+
+
+def a_capped_run(number: int = 1, *, repeats: int = 1, lab: Lab | None = None, **changes: object) -> Run:
+    """A drive that is capped at 2,000 IOPS, over 1 to 32 jobs."""
+    lab = lab or Lab(a_target(a_host(f"h{number}"), "loop0"), number=number)
+    for jobs, iops in CAPPED.items():
+        lab.measure(*(iops,) * repeats, numjobs=jobs)
+    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now(), **changes)
+    lab.run.refresh_from_db()
+    return lab.run
+
+
+def kinds(found: Iterable[RunFinding]) -> list[FindingKind]:
+    return [each.kind for each in found]
+
+
+def test_a_plan_of_load_says_where_the_values_level_off() -> None:
+    run = a_capped_run()
+    answer = run_answer(run)
+    assert answer.headline == "IOPS level off at 2.00k from 8 jobs on (measured once)."
+    (finding,) = answer.findings
+    assert (finding.kind, finding.run, finding.single) == (FindingKind.SATURATION, 1, True)
+    assert finding.query == "run=1&x=numjobs"
+    assert finding.targets == ("h1/loop0",)
+    assert finding.picture is not None
+    (line,) = finding.picture.lines
+    assert line.values == tuple(CAPPED.values())
+    assert finding.picture.levels[line.first or 0] == "8"
+
+
+def test_findings_are_made_once_and_read_by_run() -> None:
+    run = a_capped_run()
+    assert (make_due(60), make_due(60)) == (1, 0)
+    assert findings_of([run]) == {1: list(run_answer(run).findings)}
+
+
+def test_an_open_run_has_no_stored_findings() -> None:
+    run = a_capped_run()
+    Run.objects.filter(pk=run.pk).update(ended_at=None, state=RunState.RUNNING)
+    assert make_due(60) == 0
+    assert findings_of([run]) == {}
+    assert newest(timezone.now() - timedelta(days=1), 10) == []
+
+
+def test_marks_make_them_again() -> None:
+    run, person = a_capped_run(), a_user("ann")
+    make_due(60)
+    for trial in Trial.objects.filter(run=run, point__numjobs__gte=8):
+        mark_trial(trial=trial, reason="wrong cable", by=person)
+    assert (make_due(60), make_due(60)) == (1, 0)
+    assert findings_of([run]) == {1: []}
+
+
+def test_an_invalid_run_is_no_news() -> None:
+    run, person = a_capped_run(), a_user("ann")
+    make_due(60)
+    since = timezone.now() - timedelta(hours=1)
+    assert kinds(newest(since, 10)) == [FindingKind.SATURATION]
+    mark_run(run=run, reason="wrong cable", by=person)
+    assert newest(since, 10) == []
+    trust_run(run=run, by=person)
+    make_due(60)
+    assert kinds(newest(since, 10)) == [FindingKind.SATURATION]
+
+
+def test_new_rules_make_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_capped_run()
+    make_due(60)
+    monkeypatch.setattr(run_findings, "VERSION", run_findings.VERSION + 1)
+    assert (make_due(60), make_due(60)) == (1, 0)
+
+
+def test_rows_of_another_version_are_left_out() -> None:
+    run = a_capped_run()
+    make_due(60)
+    StoredFinding.objects.update(content={"sentence": "From an older version."})
+    assert findings_of([run]) == {1: []}
+
+
+def test_a_fault_of_one_run_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, bad = a_capped_run(1), a_capped_run(2)
+
+    def broken(run: Run, *, marks: int) -> object:
+        if run.pk == bad.pk:
+            raise ZeroDivisionError
+        return run_answer(run, marks=marks)
+
+    monkeypatch.setattr(run_findings, "run_answer", broken)
+    assert (make_due(60), make_due(60)) == (2, 0)
+    assert FindingsMade.objects.get(failed=True).run == bad
+    assert findings_of([good, bad]).keys() == {1, 2}
+
+
+def test_without_time_no_run_is_started() -> None:
+    a_capped_run()
+    assert make_due(0) == 0
+
+
+def test_the_same_subject_of_the_next_run_has_the_same_key() -> None:
+    version, target = a_version(), a_target(a_host("h"), "loop0")
+    first, second = (a_capped_run(lab=Lab(target, version=version, number=number)) for number in (1, 2))
+    keys = [[each.key for each in run_answer(run).findings] for run in (first, second)]
+    assert keys[0] == keys[1]
+
+
+def test_news_are_of_the_last_run_first_and_at_most_three_of_a_run() -> None:
+    now = timezone.now()
+    for number in (1, 2):
+        lab = Lab(a_target(a_host(f"h{number}"), "loop0"), number=number)
+        for place, pattern in enumerate(("randread", "randwrite", "read", "write", "randrw"), start=1):
+            for jobs, iops in CAPPED.items():
+                lab.measure(iops * place * place, numjobs=jobs, pattern=pattern)
+        Run.objects.filter(pk=lab.run.pk).update(ended_at=now - timedelta(hours=3 - number))
+    make_due(60)
+    assert [each.run for each in newest(now - timedelta(days=1), 10)] == [2, 2, 2, 1, 1, 1]
+    assert [each.run for each in newest(now - timedelta(days=1), 4)] == [2, 2, 2, 1]
+    assert [each.run for each in newest(now - timedelta(minutes=90), 10)] == [2, 2, 2]
+
+
+def test_the_newest_take_few_queries(django_assert_num_queries: object) -> None:
+    for number in (1, 2):
+        a_capped_run(number)
+    make_due(60)
+    with django_assert_num_queries(2):  # type: ignore[operator]
+        newest(timezone.now() - timedelta(days=1), 10)
+
+
+def test_setup_makes_beat_tick() -> None:
+    call_command("setup", stdout=StringIO(), stderr=StringIO())
+    task = PeriodicTask.objects.get(name="findings")
+    assert (task.task, task.interval.every) == (tasks.tick.name, 5)
