@@ -10,12 +10,14 @@ import numpy as np
 from dev.truth.claims import claims_of
 from dev.truth.noise import MODELS
 from dev.truth.pages import GRIDS, Scenario, page
+from dev.truth.sequential import until_decided
 from webapp.analysis.answer import Comparison
 from webapp.plans.document import Order
 
 MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
 COVERAGE = (0.93, 0.97)
 MIN_POWER, MIN_EQUIVALENCE = 0.85, 0.80
+KNOWN_INTERVALS = ("white", "shared")
 NOISES = [name for name in MODELS if name != "quiet"]
 ERRORS = 3  # standard errors of the simulation by which a single scenario may exceed a limit
 
@@ -95,7 +97,7 @@ class Figure:
 
 
 def figures(pages: int, seed: int) -> Iterator[Figure]:
-    for noise in ("white", "shared"):
+    for noise in KNOWN_INTERVALS:
         for repeats in (3, 5):
             yield from _coverage(Scenario(noise, repeats), pages, seed)
     yield _power("power: +5 % found, 2 % noise, n = 5, 4 points", Scenario("white", 5, effect=0.05), pages, seed)
@@ -105,6 +107,21 @@ def figures(pages: int, seed: int) -> Iterator[Figure]:
         yield Figure(name, _equal(Scenario("quiet", 5, points), pages, seed), MIN_EQUIVALENCE, 1.0, pages)
     name = "equivalence claimed although the difference is the margin, 1 % noise, n = 5"
     yield Figure(name, _equal(Scenario("quiet", 5, effect=0.05), pages, seed), 0.0, MAX_FALSE_PAGES, pages)
+
+
+def until_decided_figures(noise: str, pages: int, seed: int) -> list[Figure]:
+    """Of runs of at most 12 repeats in which nothing differs, at their end. Each has eight comparisons."""
+    chance = np.random.default_rng([seed, *noise.encode()])
+    ended = [until_decided(Scenario(noise, 12, 4, 3, "ioengine"), chance) for _ in range(pages)]
+    claims = [claims_of(each.page) for each in ended]
+    intervals = [interval for each in ended for interval in _point_intervals(each.page)]
+    name = f"until decided, {noise} noise, mean of {sum(each.repeats for each in ended) / pages:.1f} repeats"
+    covered = sum(low <= 1 <= high for low, high in intervals) / len(intervals)
+    found = [
+        Figure(f"{name}, false pages", sum(one.page for one in claims) / pages, 0.0, MAX_FALSE_PAGES, pages),
+        Figure(f"{name}, coverage of points", covered, COVERAGE[0], 1.0, pages),
+    ]
+    return found[: 2 if noise in KNOWN_INTERVALS else 1]
 
 
 def _coverage(scenario: Scenario, pages: int, seed: int) -> list[Figure]:

@@ -63,11 +63,15 @@ class _Planned:
 
 def page(scenario: Scenario, chance: np.random.Generator, *, series: bool = True) -> Comparison:
     """The page of one run. Without `series`, the compared factor is x."""
+    return compared(simulated(scenario, chance), query_of(scenario, series=series))
+
+
+def simulated(scenario: Scenario, chance: np.random.Generator) -> list[ResultRow]:
+    """The results of one run."""
     planned = _planned(scenario, int(chance.integers(ORDERS)))
     noise = MODELS[scenario.noise](chance, planned.trials)
     effects = np.where(planned.is_baseline, 0.0, np.log1p(scenario.effect))
-    rows = [_measured(row, float(at)) for row, at in zip(planned.rows, noise + effects, strict=True)]
-    return compared(rows, query_of(scenario, series=series))
+    return [_measured(row, float(at)) for row, at in zip(planned.rows, noise + effects, strict=True)]
 
 
 def query_of(scenario: Scenario, *, series: bool) -> CompareQuery:
@@ -82,8 +86,12 @@ def query_of(scenario: Scenario, *, series: bool) -> CompareQuery:
 
 def compared(rows: Sequence[ResultRow], query: CompareQuery) -> Comparison:
     """The product's comparison of these results."""
+    return comparison_of(selected(rows, query))
+
+
+def selected(rows: Sequence[ResultRow], query: CompareQuery) -> Selected:
     found = ResultQuery.of(ResultFilter())
-    return comparison_of(Selected(query, METRICS[query.metric], found, tuple(rows), 0, 0, grouped_for(query, rows)))
+    return Selected(query, METRICS[query.metric], found, tuple(rows), 0, 0, grouped_for(query, rows))
 
 
 def _measured(row: ResultRow, deviation: float) -> ResultRow:
@@ -94,7 +102,7 @@ def _measured(row: ResultRow, deviation: float) -> ResultRow:
 
 @lru_cache(maxsize=4 * ORDERS)
 def _planned(scenario: Scenario, seed: int) -> _Planned:
-    expansion = expand(_document(scenario), [_TARGET], seed=seed)
+    expansion = expand(document_of(scenario), [_TARGET], seed=seed)
     if expansion.problems:
         raise ValueError(expansion.problems)
     trials = expansion.trials
@@ -112,7 +120,7 @@ def _planned(scenario: Scenario, seed: int) -> _Planned:
     )
 
 
-def _document(scenario: Scenario) -> PlanDocument:
+def document_of(scenario: Scenario) -> PlanDocument:
     levels = ", ".join(LEVELS[scenario.factor][: scenario.levels])
     factors = {"pattern": "randread", **GRIDS[scenario.points], scenario.factor: levels}
     return PlanDocument(

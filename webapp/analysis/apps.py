@@ -10,3 +10,4 @@ class AnalysisConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`
+        import_module("webapp.analysis.deciding")  # to `results_written`

@@ -10,6 +10,7 @@ from functools import cached_property
 from webapp.analysis.answer import MIN_TESTED, Conclusion, Level
 from webapp.analysis.cells import Block, Measured, is_clear
 from webapp.analysis.dimensions import JOINER
+from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.core.statistics import Ratio, student_t, tail
 
 # What a page may claim: differences and equalities, corrected for the number of comparisons on the page.
@@ -311,8 +312,8 @@ class ContrastTest:
     pairs: int = 1
 
 
-def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
-    """One for each test.
+def claims(tests: Sequence[ContrastTest], margin: float, looks: Looks = ONE_LOOK) -> list[Claim]:
+    """One for each test. With several `looks`, each of them asks for a smaller p-value.
 
     A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. `p` covers both conditions,
     so that it never contradicts the interval beside it: it is at least half of the p-value of the contrast shown, which
@@ -323,17 +324,18 @@ def claims(tests: Sequence[ContrastTest], margin: float) -> list[Claim]:
     """
     different = holm([one.pairs * one.tested.p_different() for one in tests])
     unequal = holm([one.pairs * one.tested.p_unequal(margin) for one in tests])
+    each = looks.level(EACH / len(tests)) * len(tests) if tests else EACH
     found = zip(tests, different, unequal, strict=True)
-    return [_claim(one.shown, p_different, p_unequal, margin) for one, p_different, p_unequal in found]
+    return [_claim(one.shown, p_different, p_unequal, margin, each) for one, p_different, p_unequal in found]
 
 
-def _claim(shown: Contrast, different: float, unequal: float, margin: float) -> Claim:
+def _claim(shown: Contrast, different: float, unequal: float, margin: float, each: float) -> Claim:
     ratio = shown.ratio
     if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
         return NOTHING
     inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
     p = max(different, shown.p_different() * EACH / ALPHA)
-    return Claim(different=p <= EACH, equal=unequal <= EACH and inside, p=p)
+    return Claim(different=different <= each and p <= EACH, equal=unequal <= each and inside, p=p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -248,12 +248,12 @@ def comparison_of(selected: Selected) -> Comparison:
 def comparisons_of(selections: Sequence[Selected]) -> list[Comparison]:
     """One for each; they have one margin, and their claims are corrected together."""
     baselines = [baseline_of(selected.query, selected.grouped) for selected in selections]
-    compared = [_cells_of(*each) for each in zip(selections, baselines, strict=True)]
+    compared = [cells_of(*each) for each in zip(selections, baselines, strict=True)]
     found = conclusions(compared, selections[0].query.margin) if selections else []
     return [_comparison(*each) for each in zip(selections, baselines, compared, found, strict=True)]
 
 
-def _cells_of(selected: Selected, baseline: Level) -> GroupedCells:
+def cells_of(selected: Selected, baseline: Level) -> GroupedCells:
     grouped = selected.grouped
     cells = with_points(measured(grouped, selected.metric), grouped)
     return GroupedCells(grouped, cells, _baselines(selected.query, grouped, baseline))

@@ -26,6 +26,7 @@ from webapp.analysis.claims import (
     within_variance,
 )
 from webapp.analysis.dimensions import JOINER
+from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the
@@ -211,11 +212,11 @@ class GroupedCells:
     baselines: Mapping[str, Level]  # panel key -> the series with which the others of its chart are compared
 
 
-def conclusions(comparisons: Sequence[GroupedCells], margin: float) -> list[Conclusions]:
+def conclusions(comparisons: Sequence[GroupedCells], margin: float, looks: Looks = ONE_LOOK) -> list[Conclusions]:
     """One for each. All their claims are corrected together."""
     pages = [_Page(each) for each in comparisons]
-    sentences = claims([test for page in pages for test in page.sentence_tests], margin)
-    points = claims([test for page in pages for test in page.point_tests], margin)
+    sentences = claims([test for page in pages for test in page.sentence_tests], margin, looks)
+    points = claims([test for page in pages for test in page.point_tests], margin, looks)
     of_sentences, of_points = iter(sentences), iter(points)
     return [page.concluded(of_sentences, of_points, len(sentences), len(points)) for page in pages]
 

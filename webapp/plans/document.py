@@ -73,6 +73,9 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     # Further repeats are skipped once the 95 % interval between the trials of each point is within ± this; 0: never.
     spread_percent: Annotated[int, Meta(ge=0, le=MAX_SPREAD)] = 0
     repeats_min: Annotated[int, Meta(ge=2, le=100)] = 3  # before repeats are skipped
+    # Further repeats are skipped at points where every comparison is decided: it differs, or is equal within ± this.
+    decide_percent: Annotated[int, Meta(ge=0, le=MAX_SPREAD)] = 0  # 0: never
+    decide: Annotated[tuple[FactorName, ...], Meta(max_length=20)] = ()  # whose levels are compared; (): all
     order: Order = Order.RANDOMISED
     # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
     sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
@@ -133,6 +136,8 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Note", document.note),
         ("Repeats", str(document.repeats)),
         ("Required precision", f"±{document.spread_percent} %" if document.spread_percent else "never"),
+        ("Repeats until decided within", f"±{document.decide_percent} %" if document.decide_percent else "never"),
+        ("Factors that must be decided", ", ".join(map(_label, document.decide))),
         ("Minimum repeats", str(document.repeats_min)),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),

@@ -479,7 +479,14 @@ def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None =
     over = next((FieldProblem("", grid.over, code=TOO_LARGE) for grid in grids if grid.over), None)
     _, common = parsed_levels(document.common)
     parts = _parts(document, common, grids)
-    problems = (*_titles(document), *_common(common), *_unused(document), *parts, *([over] if over else []))
+    problems = (
+        *_titles(document),
+        *_undecided(document),
+        *_common(common),
+        *_unused(document),
+        *parts,
+        *([over] if over else []),
+    )
     if len(problems) <= MAX_PROBLEMS:
         return problems
     return (*problems[:MAX_PROBLEMS], FieldProblem("", f"The plan has {len(problems) - MAX_PROBLEMS:,} more problems."))
@@ -487,6 +494,14 @@ def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None =
 
 def _titles(document: PlanDocument) -> list[FieldProblem]:
     return [] if document.title.strip() else [FieldProblem("title", "Give the plan a title.")]
+
+
+def _undecided(document: PlanDocument) -> list[FieldProblem]:
+    """Factors to decide that the plan does not have."""
+    absent = [name for name in document.decide if not document.names(name)]
+    if not absent:
+        return []
+    return [FieldProblem("decide", f"No part has the factor {', '.join(absent)}. Remove it here, or add it to a part.")]
 
 
 def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:

@@ -37,6 +37,7 @@ class Preview:
     destructive: tuple[Target, ...]  # devices and files that would be overwritten and must be armed
     repeats: int
     spread_percent: int  # repeats are skipped once every point is known within ± this; 0: never
+    decide_percent: int  # points are not repeated once their comparisons are decided within ± this; 0: never
     repeats_min: int
     stop_after: int  # consecutive failures after which a host gets no more trials of the run; 0: no limit
     endurance: tuple[EnduranceUse, ...] = ()
@@ -48,7 +49,7 @@ class Preview:
 
     @property
     def may_skip_repeats(self) -> bool:
-        return bool(self.spread_percent) and self.repeats > self.repeats_min
+        return bool(self.spread_percent or self.decide_percent) and self.repeats > self.repeats_min
 
     @property
     def at_most(self) -> bool:
@@ -88,6 +89,7 @@ def preview(
         layouts=tuple(_layouts(expansion)),
         repeats=document.repeats,
         spread_percent=document.spread_percent,
+        decide_percent=document.decide_percent,
         repeats_min=document.repeats_min,
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, cost, targets),

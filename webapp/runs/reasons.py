@@ -73,6 +73,12 @@ def _spread_known(fields: Fields) -> str:
     return f"Not needed: after {repeats} repeats, {known}."
 
 
+def _decided(fields: Fields) -> str:
+    repeats, percent = fields["repeats"], fields["percent"]
+    decided = f"the levels that are compared at this point differ, or are equal within ±{percent} %"
+    return f"Not needed: after {repeats} repeats, {decided}."
+
+
 def _rounds_steady(fields: Fields) -> str:
     return f"Not needed: after {fields['rounds']} rounds, the tracked points are steady after SNIA PTS 2.0."
 
@@ -108,6 +114,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     "skipped": _skipped,
     "lease_expired": _lease_expired,
     "spread_known": _spread_known,
+    "decided": _decided,
     "rounds_steady": _rounds_steady,
     "stopped": _stopped,
     "stopped_by_failures": _stopped_by_failures,

@@ -37,7 +37,10 @@ _STREAM_LENGTH = 20
 _NOTE_LENGTH = 20_000
 _MAX_PARTS = 50
 _HEAD = "Read from a fio job file."
-_ABOUT_PLAN = ("title", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "sequence")
+_LISTS = ("sequence", "decide")  # of factors
+_ABOUT_PLAN = (
+    "title", "repeats", "spread_percent", "decide_percent", "repeats_min", "order", "retries", "stop_after", *_LISTS,
+)  # fmt: skip
 _NAMES_SHOWN = 4
 Stage = tuple[Job, ...]  # jobs that fio runs at the same time
 
@@ -81,8 +84,8 @@ def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: boo
     said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
     if keep_title:
         said.pop("title", None)
-    if "sequence" in said:
-        said["sequence"] = [name.strip() for name in str(said["sequence"]).split(",")]
+    for name in said.keys() & set(_LISTS):
+        said[name] = [factor.strip() for factor in str(said[name]).split(",")]
     try:
         return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
     except msgspec.ValidationError as error:

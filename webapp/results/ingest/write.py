@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Model
+from django.dispatch import Signal
 
 from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_rows, check_samples
@@ -23,6 +24,8 @@ from worker.contract.items import Sample as SampleItem
 from worker.contract.packing import Histogram, pack
 from worker.contract.reports import Batch
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
+
+results_written = Signal()  # run_id, host_id; sent after the commit
 
 # The worker's clock: its error, and its times as datetimes.
 
@@ -143,6 +146,7 @@ def write(changes: Changes) -> None:
         # These lock the run before its trials.
         transaction.on_commit(lambda: skip_known_repeats(known(run), host))
         transaction.on_commit(lambda: skip_steady_rounds(known(run), host))
+        transaction.on_commit(lambda: results_written.send(Result, run_id=known(run), host_id=host), robust=True)
 
 
 def _write_streams(changes: Changes) -> None:

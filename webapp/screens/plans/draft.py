@@ -101,6 +101,8 @@ class Draft:
     note: str
     repeats: str
     spread_percent: str
+    decide_percent: str
+    decide: str  # factors, with commas
     repeats_min: str
     order: str
     retries: str
@@ -118,6 +120,8 @@ def draft_of(document: PlanDocument) -> Draft:
         note=document.note,
         repeats=str(document.repeats),
         spread_percent=str(document.spread_percent),
+        decide_percent=str(document.decide_percent),
+        decide=", ".join(document.decide),
         repeats_min=str(document.repeats_min),
         order=document.order.value,
         retries=str(document.retries),
@@ -155,6 +159,8 @@ def draft_from(data: QueryDict) -> Draft:
         note=data.get("note", "").replace("\r\n", "\n"),
         repeats=data.get("repeats", ""),
         spread_percent=data.get("spread_percent", "0"),
+        decide_percent=data.get("decide_percent", "0"),
+        decide=data.get("decide", ""),
         repeats_min=data.get("repeats_min", "3"),
         order=data.get("order", ""),
         retries=data.get("retries", ""),
@@ -206,6 +212,7 @@ def checked(draft: Draft) -> Checked:
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
+        *_number(draft.decide_percent, "decide_percent", 0, MAX_SPREAD),
         *_number(draft.repeats_min, "repeats_min", 2, 100),
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
@@ -272,6 +279,8 @@ def _plain(draft: Draft) -> dict[str, object]:
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
         "spread_percent": draft.spread_percent.strip() if not _number(draft.spread_percent, "", 0, MAX_SPREAD) else 0,
+        "decide_percent": draft.decide_percent.strip() if not _number(draft.decide_percent, "", 0, MAX_SPREAD) else 0,
+        "decide": [name.strip() for name in draft.decide.split(",") if name.strip()],
         "repeats_min": draft.repeats_min.strip() if not _number(draft.repeats_min, "", 2, 100) else 3,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
         "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
@@ -311,7 +320,8 @@ def _sequence(draft: Draft) -> tuple[str, ...]:
 
 
 _TEXTS = (
-    "title", "note", "repeats", "spread_percent", "repeats_min", "order", "retries", "stop_after", "version",
+    "title", "note", "repeats", "spread_percent", "decide_percent", "decide", "repeats_min", "order", "retries",
+    "stop_after", "version",
 )  # fmt: skip
 
 

@@ -67,6 +67,8 @@ plans = st.builds(
     retries=st.integers(0, 5),
     stop_after=st.integers(0, 1000),
     spread_percent=st.integers(0, 50),
+    decide_percent=st.integers(0, 50),
+    decide=st.lists(st.sampled_from(sorted(FACTORS)), unique=True, max_size=3).map(tuple),
     repeats_min=st.integers(2, 100),
     sequence=st.lists(st.sampled_from(sorted(FACTORS)), unique=True, max_size=4).map(tuple),
     version=st.integers(-3, 3),
