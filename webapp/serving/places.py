@@ -1,6 +1,7 @@
-"""Places for requests that take much CPU time and memory, such as previews, comparisons and imports.
+"""How many requests Django works on at a time: of one person or program, and of those that take much CPU time and
+memory, such as previews, comparisons and imports.
 
-Each process works on RUNNING of each kind at a time; others wait in the threads for clients (`webapp.serving.worker`),
+Of the latter, each process works on RUNNING of each kind at a time; others wait in the threads for clients (`webapp.serving.worker`),
 so that they occupy no thread of Django. The next one is the oldest of the client that has the fewest running: somebody
 who sends many at a time delays their own.
 
@@ -10,9 +11,9 @@ who sends many at a time delays their own.
 
 import re
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
@@ -44,7 +45,9 @@ QUESTIONS = Kind(
 )
 # Of a folder in parts; the browser would have to begin again.
 UPLOADS = Kind(re.compile(r"/(api/v1/)?imports/(\d+/files|labels|columns|values)"), wait_s=300.0)
-KINDS = (QUESTIONS, UPLOADS)
+# Each needs a count in the database, and a page or the check of a password. Anybody can send them.
+LOGINS = Kind(re.compile(r"/login/"), wait_s=10.0)
+KINDS = (QUESTIONS, UPLOADS, LOGINS)
 
 
 def kind_of(path: str) -> Kind | None:
@@ -53,7 +56,12 @@ def kind_of(path: str) -> Kind | None:
 
 
 def client_of(environ: Mapping[str, Any]) -> str:
-    """Who sends the request: a link to a report, a token, a session, or an address."""
+    """Who sends the request: see `identity_of`, otherwise an address."""
+    return identity_of(environ) or str(environ.get("REMOTE_ADDR", ""))
+
+
+def identity_of(environ: Mapping[str, Any]) -> str:
+    """A link to a report, a token or a session; "" without one. A false one is refused quickly by Django."""
     if shared := _SHARED.match(environ["PATH_INFO"]):
         return shared[0]
     if token := environ.get("HTTP_AUTHORIZATION"):
@@ -62,7 +70,60 @@ def client_of(environ: Mapping[str, Any]) -> str:
         session = SimpleCookie(environ.get("HTTP_COOKIE", "")).get(SESSION_COOKIE)
     except CookieError:
         session = None
-    return session.value if session else str(environ.get("REMOTE_ADDR", ""))
+    return session.value if session else ""
+
+
+# ---- requests of one identity
+
+# In each process. Somebody who sends hundreds at a time, and perhaps takes no answer, would delay all others until
+# Django has made all answers. Python runs one thread at a time, so more than a few running ones only delay others; a
+# browser has six connections, and three processes serve them.
+RUNNING_OF_IDENTITY = 4
+WAITING_OF_IDENTITY = 20
+IDENTITY_WAIT_S = 30.0
+
+
+@dataclass
+class _Share:
+    running: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(RUNNING_OF_IDENTITY))
+    users: int = 0  # running and waiting
+
+
+class Shares:
+    """What each identity may have under way in one process. Requests without one are not limited: they are answered
+    quickly, and behind a proxy all of them have its address."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shares: defaultdict[str, _Share] = defaultdict(_Share)
+
+    def enter(self, identity: str) -> bool:
+        """Wait while too many are running; False if too many wait already. Call `leave` after the response."""
+        if not identity:
+            return True
+        with self._lock:
+            share = self._shares[identity]
+            if share.users >= RUNNING_OF_IDENTITY + WAITING_OF_IDENTITY:
+                return False
+            share.users += 1
+        if share.running.acquire(timeout=IDENTITY_WAIT_S):
+            return True
+        self._forget(identity)
+        return False
+
+    def leave(self, identity: str) -> None:
+        if identity:
+            self._shares[identity].running.release()
+            self._forget(identity)
+
+    def _forget(self, identity: str) -> None:
+        with self._lock:
+            self._shares[identity].users -= 1
+            if not self._shares[identity].users:
+                del self._shares[identity]
+
+
+# ---- requests that take long
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ bytes of a streaming response, such as an export, while Django makes the rest.
     accepted → request is read → Django runs → response is written → kept alive or closed
                (transfer)        (one of few)   (transfer)
 
-Of the few, `webapp.serving.places` leaves most to requests that are answered quickly.
+Of the few, `webapp.serving.places` leaves most to requests that are answered quickly, and some to everybody else.
 """
 
 import io
@@ -127,6 +127,7 @@ Response = Future[tuple[Iterable[bytes], int]]  # its chunks and their size
 class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def init_process(self) -> None:
         self.transfers = Transfers()
+        self.shares = places.Shares()
         self.places = {kind: places.Places(kind.wait_s) for kind in places.KINDS}
         self.max_keepalived = self.worker_connections  # the oldest idle one is closed if there are too many
         self.processing = ThreadPoolExecutor(PROCESSING_THREADS, thread_name_prefix="django")
@@ -187,17 +188,27 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def _process(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
         """Run Django in one of its threads, to the end of the response."""
-        place = ExitStack()  # of an expensive request; it is given back at the end of the response
-        if kind := places.kind_of(environ["PATH_INFO"]):
-            client = places.client_of(environ)
-            if not self.places[kind].take(client):
-                return self._busy(environ["PATH_INFO"], start_response)
-            place.callback(self.places[kind].give_back, client)
+        taken = ExitStack()  # given back at the end of the response
+        if not self._take_places(environ, taken):
+            taken.close()
+            return self._busy(environ["PATH_INFO"], start_response)
         response: Response = Future()
-        self.processing.submit(self._respond, environ, start_response, response, place)
+        self.processing.submit(self._respond, environ, start_response, response, taken)
         chunks, size = response.result()
         self.transfers.wait_for(size)
         return chunks
+
+    def _take_places(self, environ: Environment, taken: ExitStack) -> bool:
+        if kind := places.kind_of(environ["PATH_INFO"]):
+            client = places.client_of(environ)
+            if not self.places[kind].take(client):
+                return False
+            taken.callback(self.places[kind].give_back, client)
+        identity = places.identity_of(environ)
+        if not self.shares.enter(identity):
+            return False
+        taken.callback(self.shares.leave, identity)
+        return True
 
     def _busy(self, path: str, start_response: StartResponse) -> Iterable[bytes]:
         body, media_type = _problem(path, "busy", "The server is busy with other requests. Try again in a few seconds.")
@@ -207,10 +218,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         return [body]
 
     def _respond(
-        self, environ: Environment, start_response: StartResponse, response: Response, place: ExitStack
+        self, environ: Environment, start_response: StartResponse, response: Response, taken: ExitStack
     ) -> None:
         """Set the response's chunks and their size. Files are not read here: the kernel sends them."""
-        with place:
+        with taken:
             try:
                 chunks = self.application(environ, start_response)
                 if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):

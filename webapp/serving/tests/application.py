@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 SLOW_S = 1.0  # of an expensive request
+PAGE_S = 0.03  # of CPU time, of a page
 LARGE = 4_000_000  # bytes; more than the kernel buffers for a client that does not read
 
 
@@ -36,6 +37,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/explore/":
         time.sleep(SLOW_S)  # stands for work
+    if path == "/page":
+        _work(PAGE_S)
     if path == "/stream":
         return Streaming()
     if path == "/continue":
@@ -43,6 +46,12 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
     if path == "/large":
         return (b"x" * 100_000 for _ in range(LARGE // 100_000))
     return [str(len(body)).encode()]
+
+
+def _work(seconds: float) -> None:
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        pass
 
 
 def _file() -> Any:

@@ -5,14 +5,20 @@ import time
 
 import pytest
 
+from webapp.serving import places
 from webapp.serving.places import (
+    LOGINS,
     MAX_WAITING,
     MAX_WAITING_OF_CLIENT,
     QUESTIONS,
     RUNNING,
+    RUNNING_OF_IDENTITY,
     UPLOADS,
+    WAITING_OF_IDENTITY,
     Places,
+    Shares,
     client_of,
+    identity_of,
     kind_of,
 )
 from webapp.tests.system import await_true
@@ -76,7 +82,7 @@ def test_who_waits_too_long_gets_none_and_keeps_none() -> None:
     ("/explore/", QUESTIONS), ("/explore.csv", QUESTIONS), ("/api/v1/previews", QUESTIONS), ("/runs/5/", QUESTIONS),
     ("/api/v1/compare.parquet", QUESTIONS), ("/api/v1/plans/x/preview", QUESTIONS),
     ("/shared/abc/chart.svg", QUESTIONS),
-    ("/imports/5/files/", UPLOADS), ("/api/v1/imports/5/files", UPLOADS),
+    ("/imports/5/files/", UPLOADS), ("/api/v1/imports/5/files", UPLOADS), ("/login/", LOGINS),
     ("/", None), ("/runs/", None), ("/runs/5/live/", None), ("/plans/", None), ("/api/v1/plans", None),
     ("/imports/5/", None), ("/api/v1/runs/5", None), ("/api/worker/v1/report", None), ("/explorer", None),
 ])  # fmt: skip
@@ -92,3 +98,42 @@ def test_a_client_is_a_link_a_token_a_session_or_an_address() -> None:
     assert client_of(session | {"HTTP_AUTHORIZATION": "Bearer x"}) == "Bearer x"
     assert client_of(session | {"PATH_INFO": "/shared/t/frame/"}) == "/shared/t"
     assert client_of(page | {"HTTP_COOKIE": "\0;;=,"}) == "192.0.2.1"
+    assert (identity_of(page), identity_of(session)) == ("", "abc")
+
+
+# ---- requests of one identity
+
+
+def test_an_identity_with_too_many_requests_waits_and_then_is_refused() -> None:
+    shares, answers = Shares(), []
+    assert all(shares.enter("many") for _ in range(RUNNING_OF_IDENTITY))
+    waiting = [
+        threading.Thread(target=lambda: answers.append(shares.enter("many"))) for _ in range(WAITING_OF_IDENTITY)
+    ]
+    for thread in waiting:
+        thread.start()
+    await_true(lambda: not shares.enter("many"), limit_s=5, what="all wait")
+    assert not answers
+    assert shares.enter("other")
+    for thread in waiting:
+        shares.leave("many")
+        thread.join(5)
+    assert answers == [True] * WAITING_OF_IDENTITY
+    for _ in range(RUNNING_OF_IDENTITY):
+        shares.leave("many")
+    shares.leave("other")
+    assert not shares._shares  # nothing is kept of identities without a request
+
+
+def test_an_identity_that_waits_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "IDENTITY_WAIT_S", 0.1)
+    shares = Shares()
+    assert all(shares.enter("many") for _ in range(RUNNING_OF_IDENTITY))
+    assert not shares.enter("many")
+    shares.leave("many")
+    assert shares.enter("many")
+
+
+def test_requests_without_an_identity_are_not_limited() -> None:
+    shares = Shares()
+    assert all(shares.enter("") for _ in range(1000))

@@ -214,6 +214,15 @@ def test_expensive_requests_hold_no_short_one_up(server: Server) -> None:
     assert RUNNING + MAX_WAITING_OF_CLIENT <= answers[200, None] < 20  # a late one may find a place
 
 
+def test_many_requests_whose_answers_nobody_reads_hold_nobody_up(server: Server) -> None:
+    """Django would work for 15 s on them."""
+    page = b"GET /page HTTP/1.1\r\nHost: x\r\nCookie: sessionid=many\r\n\r\n"
+    unread = [_raw(server, page) for _ in range(500)]
+    assert max(_seconds_of_a_request(server) for _ in range(3)) < LIMIT_S
+    for client in unread:
+        client.close()
+
+
 def test_it_takes_several_requests_on_one_connection(server: Server) -> None:
     connection = _connection(server)
     for number in (0, 10, 3_000_000, 5):
