@@ -91,8 +91,8 @@ def _become_ready(found: QuerySet[Attempt]) -> datetime | None:
 # of such a run never overlap, so that a host that is measured alone is really alone.
 #
 # Two such runs could wait for each other if each had some of the hosts. So a run gets no host while another run has
-# not restored its settings on any of its hosts. It continues only while all its hosts take trials; otherwise the
-# others are free for other runs meanwhile.
+# not restored its settings on any of its hosts. It continues only while all its hosts take trials. Meanwhile the others
+# are free for other runs. If it only waits for the end of a maintenance window, these runs must end in time.
 
 
 def hosts_of(run: Run) -> list[Host]:
@@ -101,22 +101,45 @@ def hosts_of(run: Run) -> list[Host]:
     return list(hosts.order_by("pk").distinct())
 
 
-def runs_that_can_continue(host_id: UUID, *, heard_since: datetime) -> list[UUID]:
+def runs_that_can_continue(host_id: UUID) -> list[UUID]:
     """Open runs of this kind that use the host, have a planned trial, and whose hosts all take trials now."""
+    return [
+        run.pk
+        for run in _runs_on_several_hosts(host_id)
+        if _all_available(hosts := hosts_of(run)) and not open_windows([host.pk for host in hosts])
+    ]
+
+
+def _runs_on_several_hosts(host_id: UUID) -> QuerySet[Run]:
     planned = Trial.objects.filter(run=OuterRef("pk"), state=TrialState.PLANNED, attempts_left__gt=0)
     runs = Run.objects.filter(Exists(planned), one_at_a_time=True, state__in=OPEN_RUN_STATES)
-    with_host = runs.filter(pk__in=Run.targets.through.objects.filter(target__host=host_id).values("run"))
-    return [run.pk for run in with_host if _all_available(hosts_of(run), heard_since)]
+    return runs.filter(pk__in=Run.targets.through.objects.filter(target__host=host_id).values("run"))
 
 
-def _all_available(hosts: Sequence[Host], heard_since: datetime) -> bool:
+def _all_available(hosts: Sequence[Host]) -> bool:
+    """Whether all of them take trials outside their maintenance windows."""
+    heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     active = all(
         host.state == HostState.ACTIVE and host.last_seen_at is not None and host.last_seen_at >= heard_since
         for host in hosts
     )
-    known = [host.pk for host in hosts]
-    seconds = Host.objects.filter(has_second_worker(), pk__in=known)
-    return active and not open_windows(known) and not seconds.exists()
+    return active and not Host.objects.filter(has_second_worker(), pk__in=[host.pk for host in hosts]).exists()
+
+
+def _awaits_window(host_id: UUID) -> bool:
+    """Whether a run on this host and others waits only for the end of a maintenance window of another one."""
+    runs = _continuable().filter(pk__in=_runs_on_several_hosts(host_id))
+    return any(_awaits_only_windows(hosts_of(run)) for run in runs)
+
+
+def _awaits_only_windows(hosts: Sequence[Host]) -> bool:
+    """A host in its window may be offline."""
+    windows = open_windows([host.pk for host in hosts])
+    return (
+        bool(windows)
+        and all(host.state == HostState.ACTIVE for host in hosts)
+        and _all_available([host for host in hosts if host.pk not in windows])
+    )
 
 
 def others_wait(run: Run) -> bool:
@@ -224,25 +247,30 @@ def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
 
 
 def _claim_trial(host_id: UUID) -> Attempt | None:
-    """A trial of the first run that can continue. If this run waits for other hosts or their drives, a later run may
-    start ahead of it (`backfill`)."""
+    """A trial of the first run that can continue. If this run waits for other hosts or their drives, or if another one
+    waits for the end of a maintenance window, a run that ends in time may start ahead of it (`queue`)."""
     # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
     run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
     if run is None:
         return None
-    attempt = _next_attempt(run, host_id)
-    return attempt or _claim_ahead_of(run, host_id)
+    begun = run.holds or run.goes_first  # type: ignore[attr-defined]
+    if not begun and _awaits_window(host_id):
+        return _claim_in_time(host_id)
+    return _next_attempt(run, host_id) or _claim_in_time(host_id, passed_over=run)
 
 
-def _claim_ahead_of(waiting: Run, host_id: UUID) -> Attempt | None:
-    later = list(ready_runs(host_id).exclude(pk=waiting.pk).values_list("pk", flat=True))
-    if not later:
+def _claim_in_time(host_id: UUID, *, passed_over: Run | None = None) -> Attempt | None:
+    """A trial of a run that can start now by the forecast of the queue."""
+    candidates = [
+        pk for pk in ready_runs(host_id).values_list("pk", flat=True) if not passed_over or pk != passed_over.pk
+    ]
+    if not candidates:
         return None
     state = QueueState()
-    if state.is_under_way(waiting, host_id):
+    if passed_over and state.is_under_way(passed_over, host_id):
         return None
     starts = starts_of(state)
-    for run_id in later:
+    for run_id in candidates:
         start = starts.get((run_id, host_id))
         if start is None or start.at_s != 0.0:
             continue
@@ -251,7 +279,7 @@ def _claim_ahead_of(waiting: Run, host_id: UUID) -> Attempt | None:
         run = runs.first()
         attempt = None if run is None else _next_attempt(run, host_id)
         if attempt is not None:
-            log.info("Run %s starts ahead of run %s, which waits.", attempt.run_id, waiting.pk)
+            log.info("Run %s starts ahead of %d waiting runs.", run_id, len(start.overtakes))
             return attempt
     return None
 
@@ -318,14 +346,16 @@ def _planned(host_id: UUID) -> QuerySet[Trial]:
     return waiting.filter(~Exists(second), host__state=HostState.ACTIVE)
 
 
+def _continuable() -> QuerySet[Run]:
+    """Runs that wait only for hosts and drives."""
+    open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None)
+    return open_runs.exclude(state=RunState.PAUSED).exclude(waits_for_arming())
+
+
 def ready_runs(host_id: UUID) -> QuerySet[Run]:
     """Runs that can continue with a trial on this host outside its maintenance windows, in queue order."""
-    goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
-    heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     own = Q(Exists(_planned(host_id).filter(run=OuterRef("pk"))), one_at_a_time=False)
-    goes_on = goes_on.exclude(waits_for_arming()).filter(
-        own | Q(pk__in=runs_that_can_continue(host_id, heard_since=heard_since))
-    )
+    goes_on = _continuable().filter(own | Q(pk__in=runs_that_can_continue(host_id)))
     goes_on = goes_on.annotate(
         holds=Exists(unclosed(host_id)), goes_first=Q(one_at_a_time=True, state=RunState.RUNNING)
     )

@@ -73,13 +73,14 @@ def _entry(run: Run, host: Host, state: QueueState, starts: Mapping[RunOnHost, S
 
 
 def _turn(run: Run, host: Host, state: QueueState, ahead: Sequence[Entry]) -> str:
-    """Which run it waits for: one on this host, or for a run on several hosts one on another host."""
+    """What it waits for: a run or a window of this host, or for a run on several hosts also of another host."""
     first = next((entry for entry in ahead if entry.starts_at or entry.working), None)
     if first:
         return f"run {first.run.number} goes first"
-    if window := state.windows.get(host.pk):
-        return f"{host} is {window}"
-    for other in state.hosts_of(run) if run.one_at_a_time else []:
+    hosts = state.hosts_of(run) if run.one_at_a_time else [host.pk]
+    if trouble := next(filter(None, map(state.host_trouble, hosts)), ""):
+        return trouble
+    for other in hosts if run.one_at_a_time else []:
         for busy in state.runs:
             if busy.pk != run.pk and (busy.pk, other) in state.loads and state.is_under_way(busy, other):
                 return f"{state.hosts[other]} is working on run {busy.number}"

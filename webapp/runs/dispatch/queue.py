@@ -49,7 +49,8 @@ from webapp.runs.models import (
 #      a later run fits here   nothing starts here         the next run
 #
 # In a maintenance window, a host takes no trials: a run starts after it, and a run that it interrupts takes longer.
-# A run on several hosts reserves nothing while a window of one of them is open: the others are free for other runs.
+# A run on several hosts whose window is open is expected at its end; until then, its other hosts are free for runs
+# that end in time.
 #
 # Estimates may be wrong. A run is never interrupted, so a run that started ahead and is late moves the start of the
 # waiting run. It does not move `limit`: only runs that do not overtake count for it. So the next run that is let
@@ -185,7 +186,7 @@ class _Intervals:
 #
 # Hosts take runs in the order of `Run.queue_position`, which is unique. A host finishes a started run first, unless
 # it is paused. The priority of a run decides its initial position. While a run waits for other hosts, a later one may
-# start ahead of it: see `backfill`.
+# start ahead of it.
 
 HEARD_WITHIN_SECONDS = HEARD_WITHIN.total_seconds()
 _QUEUE_LOCK = 0x71_7565_7565
@@ -354,7 +355,7 @@ class QueueState:
             if not self.can_continue(run) or any(self.is_under_way(run, host) for host in hosts if run.one_at_a_time):
                 continue
             for group in [hosts] if run.one_at_a_time else [[host] for host in hosts]:
-                usable = self.takes_trials(group[0]) if len(group) == 1 else not any(map(self.host_trouble, group))
+                usable = all(map(self.takes_trials, group))
                 if group and usable and not self.works(run, group[0]) and self.loads[run.pk, group[0]].left:
                     yield self._job(run, group, place)
 

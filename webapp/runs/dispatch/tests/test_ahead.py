@@ -8,9 +8,10 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from webapp.hosts.maintenance_windows import add_single_window
-from webapp.hosts.models import Target
+from webapp.hosts.maintenance_windows import add_single_window, delete_window, open_window
+from webapp.hosts.models import Host, Target
 from webapp.plans.document import Order, Part
+from webapp.runs.actions.run_actions import pause_run
 from webapp.runs.dispatch.dispatcher import create_attempt, dispatch_host
 from webapp.runs.dispatch.host_queues import Entry, queues
 from webapp.runs.models import Attempt, AttemptKind, Run
@@ -134,6 +135,59 @@ def test_a_run_is_expected_when_the_open_window_of_its_host_closes(drives: list[
     assert queue.trouble
     assert entry.starts_at
     assert entry.starts_at >= now + timedelta(minutes=30)
+
+
+@pytest.mark.parametrize("offline", [False, True])
+def test_a_run_that_waits_for_the_end_of_a_window_reserves_its_other_hosts(
+    drives: list[Target], *, offline: bool
+) -> None:
+    busy, wide = started(drives[0], runtime="10m"), started(*drives[:2])
+    now = timezone.now()
+    closes = now + timedelta(minutes=30)
+    window = add_single_window(host=drives[0].host, starts_at=now, ends_at=closes, note="", by=None)
+    end(busy)
+    if offline:
+        Host.objects.filter(pk=drives[0].host_id).update(last_seen_at=now - timedelta(hours=1))
+    long, short = started(drives[1], runtime="1h"), started(drives[1])
+    assert [active(run) for run in (wide, long, short)] == [0, 0, 1]
+    assert entry(short, drives[1]).ahead_of == (wide.number, long.number)
+    end(short)
+    assert active(started(drives[1], amount="64m")) == 0  # without an estimate
+    waiting, later = entry(wide, drives[1]), entry(long, drives[1])
+    assert waiting.starts_at
+    assert waiting.ends_at
+    assert closes <= waiting.starts_at < closes + timedelta(minutes=1)
+    assert later.starts_at
+    assert later.starts_at >= waiting.ends_at
+    assert waiting.waits_for == f"{drives[0].host} is {open_window(drives[0].host_id)}"
+    assert dispatch_host(drives[1].host_id) is None
+    Host.objects.filter(pk=drives[0].host_id).update(last_seen_at=now)
+    delete_window(window=window, by=None)
+    assert dispatch_host(drives[1].host_id)
+    assert active(wide) == 2
+
+
+def test_a_run_before_it_in_the_queue_goes_on_during_the_window(drives: list[Target]) -> None:
+    """Also if it has no estimate and has begun."""
+    first, wide = started(drives[1], amount="64m", block_size="4k, 8k"), started(*drives[:2])
+    now = timezone.now()
+    add_single_window(host=drives[0].host, starts_at=now, ends_at=now + timedelta(hours=1), note="", by=None)
+    attempt = Attempt.objects.get(run=first, ended_at=None)
+    say(attempt.host, attempt, (1, (ACCEPTED, STARTED, sample(), RESULT, DONE)))
+    assert [active(run) for run in (first, wide)] == [1, 0]
+
+
+@pytest.mark.parametrize("trouble", ["paused", "offline"])
+def test_a_run_that_waits_for_more_than_a_window_reserves_nothing(drives: list[Target], trouble: str) -> None:
+    busy, wide = started(drives[0], runtime="10m"), started(*drives)
+    now = timezone.now()
+    add_single_window(host=drives[0].host, starts_at=now, ends_at=now + timedelta(hours=1), note="", by=None)
+    end(busy)
+    if trouble == "paused":
+        pause_run(run=wide, by=None)
+    else:
+        Host.objects.filter(pk=drives[2].host_id).update(last_seen_at=now - timedelta(hours=1))
+    assert active(started(drives[1], runtime="3h")) == 1
 
 
 def test_two_runs_on_several_hosts_keep_their_order(drives: list[Target]) -> None:
