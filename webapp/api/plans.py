@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.detectable import detectable
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.hosts.models import Target
@@ -368,6 +369,19 @@ class ExpectedOut(Schema):
     by_model: bool
 
 
+class FindsOut(Schema):
+    """The smallest difference between two levels that a run claims with about 85 % probability; `percent` is null if it
+    claims nothing: with fewer than 3 repeats, or if no levels are compared. `noise_percent`: standard deviation of a
+    trial on `target`, from so many results; with 0 results it is assumed."""
+
+    percent: float | None
+    repeats: int
+    comparisons: int
+    noise_percent: float
+    results: int
+    target: str
+
+
 class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `code` is then `plan_too_large`, if it has more levels or trials than
     a run may have, or `plan_problem`, else "". `arm`: serial numbers to send with the start.
@@ -391,6 +405,7 @@ class PreviewOut(Schema):
     endurance: list[EnduranceUseOut]
     expected: list[ExpectedOut]
     layouts: list[LayoutOut]
+    finds: FindsOut | None
     trials: list[PreviewTrial]
 
 
@@ -440,6 +455,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         own = document_problems(document, grids)
         problems, code = tuple(map(str, own)), problem_code(own)
     names = {str(one.id): one for one in targets}
+    each_point = [trial for trial, _ in made.expansion.distinct]
     return {
         "problems": problems,
         "code": code,
@@ -457,6 +473,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
             for one, told in expected_writes(made.expansion, made.estimate, targets)
         ],
         "layouts": [_layout(each) for each in made.layouts],
+        "finds": msgspec.to_builtins(detectable(each_point, document.repeats, targets)) if each_point else None,
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
             | {"purge": trial.before.purge}

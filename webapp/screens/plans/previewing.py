@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 from django.core.paginator import Page, Paginator
 
+from webapp.analysis.detectable import Detectable, detectable
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import group_name
 from webapp.plans.document import PlanDocument
@@ -96,6 +97,7 @@ class ShownPreview:
     jobs: PlanJobs
     seed: int
     expected: list[tuple[Target, Expected]]  # expected bytes written, if known
+    finds: Detectable | None  # None without trials
 
     @property
     def written(self) -> int | None:
@@ -123,7 +125,8 @@ def shown_preview(
     on_page = list(pages.object_list)
     if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
         chosen = on_page[0].number
-    names = points.varying([trial.point for trial, _ in made.expansion.distinct])
+    each_point = [trial for trial, _ in made.expansion.distinct]
+    names = points.varying([trial.point for trial in each_point])
     return ShownPreview(
         preview=made,
         factors=[points.label(name) for name in names],
@@ -132,6 +135,7 @@ def shown_preview(
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
         expected=expected_writes(made.expansion, made.estimate, targets),
+        finds=detectable(each_point, document.repeats, targets) if each_point else None,
     )
 
 
