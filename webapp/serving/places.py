@@ -1,7 +1,7 @@
 """How many requests Django works on at a time: of one person or program, and of those that take much CPU time and
 memory, such as previews, comparisons and imports.
 
-Of the latter, each process works on RUNNING of each kind at a time; others wait in the threads for clients
+Of the latter, each process works on RUNNING of each kind at a time. Others wait in the threads for clients
 (`webapp.serving.worker`), so that they occupy no thread of Django. The next one is the oldest of the client that has
 the fewest running: somebody who sends many at a time delays their own.
 
