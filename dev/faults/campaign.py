@@ -116,15 +116,12 @@ class Campaign:
         """ "" while a service is down."""
         from django.db import connections
 
-        from dev.faults.plan import version
-        from webapp.hosts.models import Target
-        from webapp.runs.services import start_run
+        from dev.faults import plan
 
         try:
             if not self._installation.supervisor.all_running():
                 return ""
-            targets = list(Target.objects.filter(in_policy=True, present=True))
-            return str(start_run(version=version(number), targets=targets, by=None, seed=self._seed).pk)
+            return str(plan.start(number, self._seed).pk)
         finally:
             connections.close_all()
 

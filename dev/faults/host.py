@@ -13,14 +13,17 @@ from dev.faults.clock import Clock
 from dev.faults.controller import RaidController
 from dev.faults.disks import SmallDisk
 from dev.faults.network import Network
+from dev.faults.partitioned_drive import PartitionedDrive
 from dev.stack import loop_device, processes
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.processes import Command
 from dev.stack.state import REPOSITORY, State
+from worker.kernel.signatures import identity
 
 SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
 CONTROLLER_SETTING = "controller.write_cache"
+PARTITION = "partition"  # id of its target
 PRECIOUS = bytes(range(256)) * 4096
 DRIVE_BYTES = 32 * MIB
 SPOOL_BYTES = 96 * MIB  # the worker keeps 32 MiB of it free
@@ -76,6 +79,7 @@ class StorageHost:
         self.device = loop_device.attach(self.image, DRIVE_BYTES, direct_io=False)
         processes.run(["mkfs.ext4", "-q", "-F", self.device])  # so that it can be mounted
         self.controller.add(self.device)
+        self.partitioned = PartitionedDrive(self._root / "partitioned.img")
         self.precious.mkdir()
         (self.precious / "data").write_bytes(PRECIOUS)
         self._set_read_ahead()
@@ -95,6 +99,9 @@ class StorageHost:
         return scratch, PolicyTarget(
             id="drive", kind="block", path=self.device, stable_id=loop_device.stable_id(self.device), destroy=True,
             destroy_signatures=("ext4",), settings=(*SETTINGS, CONTROLLER_SETTING),
+        ), PolicyTarget(
+            id=PARTITION, kind="block", path=self.partitioned.partition, destroy=True,
+            stable_id=identity(Path(self.partitioned.partition).name), settings=(*SETTINGS, CONTROLLER_SETTING),
         )  # fmt: skip
 
     def _write_programs(self, fio: str) -> None:

@@ -31,7 +31,7 @@ EXPECTED_REASONS = frozenset(
     {
         "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
         "device_gone", "guard_no_space", "guard_held", "guard_busy", "guard_changed", "guard_mounted",
-        "guard_quarantined",
+        "guard_quarantined", "guard_serial_changed", "guard_signature",
         "state_disk_full", "order_unreadable", "order_superseded", "order_too_early", "not_on_host", "pgbench_error",
         "step_failed", "start_timeout", "start_missed", "other_host",
     }
@@ -61,7 +61,10 @@ class InvariantChecker:
     def permanent(self, run: str, faults: Collection[str]) -> list[str]:
         """Permanent violations in the record of a run that has ended; `faults`: the names of the round's. Call it once
         for each round."""
-        return [*self._reasons(run), *self._fio_starts(run), *self._refusals(has_second=SECOND_WORKER in faults)]
+        return [
+            *self._reasons(run), *self._fio_starts(run), *self._refusals(has_second=SECOND_WORKER in faults),
+            *self._problems(),
+        ]  # fmt: skip
 
     def outcomes(self, run: str) -> Counter[str]:
         """Number of the run's trials by state and reason code."""
@@ -104,6 +107,11 @@ class InvariantChecker:
             yield "a worker was refused as a second one, and there was no other"
         self._refused_workers, self._had_second = int(str(count)), has_second
 
+    def _problems(self) -> Iterator[str]:
+        for host in self._installation.hosts:
+            yield from host.partitioned.problems
+            host.partitioned.problems.clear()
+
     def _broker(self) -> Iterator[str]:
         with self._installation.broker() as connection:
             for key in connection.scan_iter("host.*", count=1000):
@@ -112,10 +120,14 @@ class InvariantChecker:
                     yield f"{connection.llen(key)} orders are left in {name}"
 
     def _host(self, host: StorageHost) -> Iterator[str]:
-        now = queue_settings(host.device)
-        for name, before in host.initial_settings.items():
-            if now.get(name) != before:
-                yield f"{host.slug}: {name} of {host.device} was {before} and is {now.get(name)}"
+        for device, initial_settings in (
+            (host.device, host.initial_settings),
+            (host.partitioned.device, host.partitioned.initial_settings),
+        ):
+            now = queue_settings(device)
+            for name, before in initial_settings.items():
+                if now.get(name) != before:
+                    yield f"{host.slug}: {name} of {device} was {before} and is {now.get(name)}"
         for label, database, sql in (
             ("batches in the spool", "spool.db", "select attempt, seq from batches"),
             (
@@ -134,6 +146,7 @@ class InvariantChecker:
             else:
                 if rows:
                     yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+        yield from (f"{host.slug}: {problem}" for problem in host.partitioned.violations())
         data = host.precious / "data"
         if not data.exists() or data.read_bytes() != PRECIOUS:
             yield f"{host.slug}: {data} of somebody else was changed or removed"

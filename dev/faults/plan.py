@@ -1,13 +1,15 @@
-"""The plans of the campaign: settings and steps on the drives; files, streams and a database on the small disks; the
-same on all hosts at once. Trials of 1 s."""
+"""The plans of the campaign: settings on the drives; overwritten partitions; files, steps, streams and a database on
+the small disks; the same on all hosts at once. Trials of 1 s."""
 
 from typing import TYPE_CHECKING
 
-from dev.faults.host import CONTROLLER_SETTING
+from dev.faults.host import CONTROLLER_SETTING, PARTITION
 from webapp.plans.document import Part, PartStream, PlanDocument
 
 if TYPE_CHECKING:
+    from webapp.plans.expand import PlannedTrial
     from webapp.plans.models import PlanVersion
+    from webapp.runs.models import Run
 
 COMMON = {"runtime": "1s", "block_size": "4k", "iodepth": "4"}
 FILES = {"size": "8m"}
@@ -25,6 +27,12 @@ HOST_BY_HOST = PlanDocument(
                 "nr_requests": "64",
                 CONTROLLER_SETTING: "write through",
             },
+        ),
+        Part(
+            name=PARTITION,
+            on=("block",),
+            before=("write 1x sequential 128k",),
+            factors={"pattern": "randwrite"},
         ),
         Part(name="files", on=("directory",), factors=FILES | {"pattern": "randread, randwrite"}),
         Part(
@@ -65,11 +73,31 @@ HOSTS_AT_ONCE = PlanDocument(
 )
 
 
-def version(number: int) -> "PlanVersion":
-    """The version of the plan of a round, created at the first call. Every third round has hosts at once."""
+def start(number: int, seed: int) -> "Run":
+    """The run of a round, on all targets. Every third round has hosts at once, and no partition."""
+    from webapp.hosts.models import Target
+    from webapp.runs.services import StartOptions, start_run
+
+    document = HOST_BY_HOST if number % 3 else HOSTS_AT_ONCE
+    targets = list(Target.objects.filter(in_policy=True, present=True))
+    partitions = {str(target.pk): target for target in targets if target.slug == PARTITION}
+    if document is HOSTS_AT_ONCE:
+        targets = [target for target in targets if str(target.pk) not in partitions]
+
+    def is_wanted(trial: "PlannedTrial") -> bool:
+        """Only the part that overwrites uses partitions, and it uses no drive."""
+        return trial.kind != "block" or (trial.part == PARTITION) == (trial.target_id in partitions)
+
+    return start_run(
+        version=_version(document), targets=targets, by=None, seed=seed,
+        armed=[target.arming_serial for target in partitions.values()], options=StartOptions(keep=is_wanted),
+    )  # fmt: skip
+
+
+def _version(document: PlanDocument) -> "PlanVersion":
+    """Created at the first call."""
     from webapp.plans.models import PlanVersion
     from webapp.plans.services import create_plan
 
-    document = HOST_BY_HOST if number % 3 else HOSTS_AT_ONCE
     known = PlanVersion.objects.filter(plan__title=document.title).first()
     return known or create_plan(document=document, by=None).versions.get()

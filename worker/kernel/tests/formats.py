@@ -29,7 +29,7 @@ def _md_sum(block: bytes) -> int:
 
 def md_0(size: int) -> Pieces:
     offset = (size & ~0xFFFF) - 0x10000
-    return ((offset, struct.pack("<IIII", 0xA92B4EFC, 0, 90, 0)),)
+    return ((offset, struct.pack("<IIII", 0xA92B4EFC, 0, 90, 0) + bytes(4 * KIB - 16)),)
 
 
 def intel(size: int, sector: int = 512) -> Pieces:
