@@ -46,8 +46,9 @@ QUESTIONS = Kind(
 # Of a folder in parts; the browser would have to begin again.
 UPLOADS = Kind(re.compile(r"/(api/v1/)?imports/(\d+/files|labels|columns|values)"), wait_s=300.0)
 # Each needs a count in the database, and a page or the check of a password. Anybody can send them.
-LOGINS = Kind(re.compile(r"/login/"), wait_s=10.0)
-KINDS = (QUESTIONS, UPLOADS, LOGINS)
+LOGINS = Kind(re.compile(r"/login/$"), wait_s=10.0)
+PROVIDER_LOGINS = Kind(re.compile(r"/login/oidc/"), wait_s=10.0)  # may wait for the identity provider
+KINDS = (QUESTIONS, UPLOADS, LOGINS, PROVIDER_LOGINS)
 
 
 def kind_of(path: str) -> Kind | None:

@@ -10,6 +10,7 @@ from webapp.serving.places import (
     LOGINS,
     MAX_WAITING,
     MAX_WAITING_OF_CLIENT,
+    PROVIDER_LOGINS,
     QUESTIONS,
     RUNNING,
     RUNNING_OF_IDENTITY,
@@ -83,6 +84,7 @@ def test_who_waits_too_long_gets_none_and_keeps_none() -> None:
     ("/api/v1/compare.parquet", QUESTIONS), ("/api/v1/plans/x/preview", QUESTIONS),
     ("/shared/abc/chart.svg", QUESTIONS),
     ("/imports/5/files/", UPLOADS), ("/api/v1/imports/5/files", UPLOADS), ("/login/", LOGINS),
+    ("/login/oidc/callback/", PROVIDER_LOGINS),
     ("/", None), ("/runs/", None), ("/runs/5/live/", None), ("/plans/", None), ("/api/v1/plans", None),
     ("/imports/5/", None), ("/api/v1/runs/5", None), ("/api/worker/v1/report", None), ("/explorer", None),
 ])  # fmt: skip
