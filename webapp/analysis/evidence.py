@@ -9,10 +9,12 @@ from hashlib import blake2b
 from urllib.parse import urlencode
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, once
+from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.findings.curves import place_of
 from webapp.results.metrics import METRICS
 
 MOST_LINES, MOST_LEVELS = 8, 64  # of a picture
-_AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
+AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
 _OF_RATIOS = (FindingKind.DIFFERENCE, FindingKind.EQUAL, FindingKind.UNCERTAIN)
 _PER_BLOCK = {"bytes_per_s": 1, "iops": -1}  # power of the block size that makes it of the other rate
 
@@ -35,6 +37,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     metric_label: str
     x_label: str
     levels: tuple[str, ...]
+    ordered: bool  # the levels are places on an axis, so that a line may connect them
     ratios: bool
     lines: tuple[Line, ...]
 
@@ -62,6 +65,7 @@ class RunFinding(Struct, frozen=True, kw_only=True):
     query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
     size: float  # of the effect, as the absolute value of ln(ratio)
     single: bool  # from values that were measured once
+    caution: str  # what else differs between the compared levels; ""
     picture: Picture | None  # null if there are too many levels to draw, or the finding is not about series
     review: Review | None = None
 
@@ -86,8 +90,11 @@ class Source:
         return ("run", str(self.run)) if self.run is not None else ("import", str(self.imported))
 
 
-def with_evidence(source: Source, question: Pairs, made: Comparison, finding: Finding) -> RunFinding:
-    """`question`: pairs of the address without the results."""
+def with_evidence(
+    source: Source, question: Pairs, made: Comparison, finding: Finding, *, caution: str = ""
+) -> RunFinding:
+    """`question`: pairs of the address without the results. `caution`: of what series show against the baseline."""
+    of_ratios = finding.kind in _OF_RATIOS
     return RunFinding(
         run=source.run,
         imported=source.imported,
@@ -96,19 +103,25 @@ def with_evidence(source: Source, question: Pairs, made: Comparison, finding: Fi
         at=source.at,
         key=_key(made, finding, question),
         kind=finding.kind,
-        sentence=once(finding) if finding.kind not in _OF_RATIOS else finding.sentence,
+        sentence=finding.sentence if of_ratios else once(finding),
         query=urlencode([source.pair, *question]),
         size=finding.size,
         single=finding.single,
+        caution=caution if of_ratios else "",
         picture=_picture(made, finding),
     )
 
 
 def _key(made: Comparison, finding: Finding, question: Pairs) -> str:
-    series = {(made.panels[mark.panel].key, _series(made, mark).key) for mark in finding.marks}
-    at = made.levels[finding.level].key if finding.kind in _AT_A_LEVEL and finding.level is not None else ""
-    subject = [sorted(question), finding.kind.value, finding.about, sorted(series), at]
+    subject = [sorted(question), finding.about, *place_of_evidence(made, finding)]
     return blake2b(json.dumps(subject).encode(), digest_size=12).hexdigest()
+
+
+def place_of_evidence(made: Comparison, finding: Finding) -> tuple[str, tuple[tuple[str, str], ...], str]:
+    """The kind, the marked series as keys of chart and series, and the level of a finding at one level."""
+    series = {(made.panels[mark.panel].key, _series(made, mark).key) for mark in finding.marks}
+    at = made.levels[finding.level].key if finding.kind in AT_A_LEVEL and finding.level is not None else ""
+    return finding.kind.value, tuple(sorted(series)), at
 
 
 def _series(made: Comparison, mark: Mark) -> Series:
@@ -132,6 +145,7 @@ def _picture(made: Comparison, finding: Finding) -> Picture | None:
         metric_label=metric.label if metric else made.metric_label,
         x_label=made.x_label,
         levels=tuple(level.text for level in made.levels),
+        ordered=all(place_of(level) is not None for level in made.levels) and made.x != MATCHED,
         ratios=ratios,
         lines=tuple(_line(made, finding, panel, index, marks.get((panel, index))) for panel, index in places),
     )

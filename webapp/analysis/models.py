@@ -109,7 +109,7 @@ class FindingsMade(models.Model):
 
     run = models.OneToOneField(Run, on_delete=models.CASCADE, null=True, related_name="+")
     imported = models.OneToOneField(Import, on_delete=models.CASCADE, null=True, related_name="+")
-    version = models.PositiveSmallIntegerField()  # of the rules: analysis.run_findings.VERSION
+    version = models.PositiveSmallIntegerField()  # of the rules: analysis.run_answer.VERSION
     seal = models.CharField(max_length=64)  # marks of the run as invalid, or results of the import
     made_at = models.DateTimeField()
     failed = models.BooleanField(default=False)  # there are none because of a fault, which is in the log

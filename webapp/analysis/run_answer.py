@@ -12,7 +12,7 @@ from webapp.analysis.answer import Comparison, Conclusion, Finding, Struct
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import Selected, comparisons_of, read_all, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
-from webapp.analysis.evidence import RunFinding, Source, with_evidence
+from webapp.analysis.evidence import AT_A_LEVEL, RunFinding, Source, place_of_evidence, with_evidence
 from webapp.analysis.findings import importance
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
@@ -25,6 +25,7 @@ from webapp.results.validity import marks_changed
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
+VERSION = 1  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 KEPT_SECONDS = 24 * 3600
 MOST_FACTORS = 3  # in a headline; the others are named
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
@@ -60,7 +61,7 @@ def run_answer(run: Run, *, marks: int | None = None) -> RunAnswer:
     if run.state in OPEN_RUN_STATES:
         return _answer(run)
     counted = marks_changed(str(run.number)) if marks is None else marks
-    key = f"run_answer:{run.pk}:{run.ended_at.timestamp() if run.ended_at else 0}:{counted}"
+    key = f"run_answer:{VERSION}:{run.pk}:{run.ended_at.timestamp() if run.ended_at else 0}:{counted}"
     known: bytes | None = cache.get(key)
     if known is not None:
         with suppress(msgspec.ValidationError):  # another version of Sweetspot stored it
@@ -142,14 +143,16 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
 
 
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
-    """Of whole charts, and of series against their baselines. The same sentence about several questions is one."""
+    """Of whole charts, and of series against their baselines. A value that is out of line in IOPS and in bandwidth is
+    one finding, and so is the same sentence about several questions."""
     targets = tuple(map(str, run.targets.select_related("host")))
     source = Source(run.number, None, run.version.plan.title, targets, run.ended_at)
-    found: dict[str, tuple[Finding, RunFinding]] = {}
+    found: dict[object, tuple[Finding, RunFinding]] = {}
     for chosen, made in compared:
         for finding in (*(differences(made) if chosen.about else ()), *made.findings):
-            evident = with_evidence(source, chosen.pairs, made, finding)
-            found.setdefault(evident.sentence, (finding, evident))
+            evident = with_evidence(source, chosen.pairs, made, finding, caution=_caution(chosen, made))
+            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else evident.sentence
+            found.setdefault(same, (finding, evident))
     return tuple(evident for _, evident in sorted(found.values(), key=lambda each: importance(each[0])))
 
 
@@ -171,9 +174,13 @@ def _factor(number: int, chosen: Chosen, made: Comparison, text: str, conclusion
         label=chosen.label,
         text=text,
         conclusion=conclusion,
-        caution="" if made.single_factor or not made.series_by or not chosen.about else made.verdict,
+        caution=_caution(chosen, made),
         query=urlencode(_pairs(number, chosen)),
     )
+
+
+def _caution(chosen: Chosen, made: Comparison) -> str:
+    return "" if made.single_factor or not made.series_by or not chosen.about else made.verdict
 
 
 def _pairs(number: int, chosen: Chosen) -> list[tuple[str, str]]:

@@ -15,19 +15,18 @@ import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
-from msgspec import structs
 
 from webapp.analysis.answer import FindingKind
-from webapp.analysis.evidence import Review, RunFinding
+from webapp.analysis.evidence import RunFinding
 from webapp.analysis.models import FindingReview, FindingsMade, StoredFinding
-from webapp.analysis.run_answer import run_answer
+from webapp.analysis.reviews import with_review
+from webapp.analysis.run_answer import VERSION, run_answer
 from webapp.core.models import Counter
 from webapp.results.validity import marks_changed
 from webapp.runs.models import Run
 
 log = logging.getLogger(__name__)
 
-VERSION = 1  # raise it if rules, sentences or RunFinding change: all findings are made again
 MOST_OF_RUN = 30
 NEWS_OF_RUN = 3  # of one run among the newest of all
 
@@ -110,15 +109,9 @@ def _read(rows: QuerySet[StoredFinding]) -> Iterator[RunFinding]:
             finding = msgspec.convert(row.content, RunFinding)
         except msgspec.ValidationError:
             continue
-        review = reviews.get((row.run.version.plan_id, row.key)) if row.run else None
-        yield structs.replace(finding, review=_review(review)) if review else finding
+        yield with_review(finding, reviews.get((row.run.version.plan_id, row.key)) if row.run else None)
 
 
 def _reviews(rows: Sequence[StoredFinding]) -> QuerySet[FindingReview]:
     plans = {row.run.version.plan_id for row in rows if row.run}
     return FindingReview.objects.filter(plan__in=plans, key__in={row.key for row in rows}).select_related("by")
-
-
-def _review(stored: FindingReview) -> Review:
-    by = stored.by.username if stored.by else ""
-    return Review(verdict=stored.verdict, by=by, at=stored.at, reason=stored.reason)

@@ -8,9 +8,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from msgspec import structs
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import RunAnswer, run_answer
 from webapp.analysis.shares import Share, shares_of
 from webapp.api.common.authentication import OPERATORS, operator
@@ -363,7 +365,9 @@ class ShareOut(Schema):
 def answer(request: HttpRequest, number: int) -> HttpResponse:
     """What the factors do that the plan of the run varies: its headline, and a comparison for each factor. Of an open
     run, for the trials that are done."""
-    return json_of(run_answer(run_with(number)))
+    run = run_with(number)
+    found = run_answer(run)
+    return json_of(structs.replace(found, findings=tuple(reviewed(run, found.findings))))
 
 
 @router.get("/runs/{number}/rounds", response=list[RoundsOut])

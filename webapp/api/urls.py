@@ -9,6 +9,7 @@ from django.urls import URLPattern, URLResolver, path
 from webapp.api import (
     baselines,
     compare,
+    findings,
     host_actions,
     host_groups,
     hosts,
@@ -33,6 +34,7 @@ _SUBJECTS = (
     host_actions,
     plans,
     runs,
+    findings,
     results,
     trials,
     imports,

@@ -9,6 +9,8 @@ from django.db import transaction
 from django.db.models import Count
 from django.utils import timezone
 
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.verdicts import Outcome
 from webapp.core.formatting import duration
@@ -20,6 +22,7 @@ from webapp.trends.selectors import Verdict, verdicts_on
 log = logging.getLogger(__name__)
 
 MAX_AT_ONCE = 100
+FINDINGS = 3  # in a notice
 
 
 def announce_ended_runs() -> None:
@@ -94,8 +97,10 @@ def _outcome(run: Run, counts: Counter[str]) -> str:
 def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
     done, failed, cancelled = (counts[state] for state in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
     lines = [f"Run {run.number} of the plan {run.version.plan.title} {_outcome(run, counts)}.", ""]
-    if headline := run_answer(run).headline:
-        lines.append(f"Result: {headline}")
+    answer = run_answer(run)
+    if answer.headline:
+        lines.append(f"Result: {answer.headline}")
+    lines += [f"Finding: {sentence}" for sentence in _news(run) if sentence not in answer.headline]
     if run.reason:
         lines.append(f"Reason: {run.reason}")
     lines.append(f"Trials: {done} done, {failed} failed, {cancelled} cancelled of {run.trial_count}")
@@ -105,6 +110,12 @@ def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
         took = duration((run.ended_at - run.started_at).total_seconds())
         lines.append(f"Ended: {_moment(run.ended_at)}, after {took}")
     return "\n".join(lines)
+
+
+def _news(run: Run) -> list[str]:
+    """The most important findings, without what a person has dismissed."""
+    valid = [each for each in reviewed(run, run_answer(run).findings) if not each.is_dismissed]
+    return [each.sentence for each in valid if each.kind is not FindingKind.UNCERTAIN][:FINDINGS]
 
 
 def _moment(at: datetime) -> str:
@@ -119,6 +130,7 @@ def _detail(run: Run, counts: Counter[str], hosts: list[str]) -> dict[str, objec
         "reason_code": run.reason_code,
         "reason": run.reason,
         "headline": run_answer(run).headline,
+        "findings": _news(run),
         "trials": {"total": run.trial_count, **{state.value: counts[state] for state in ended}},
         "hosts": hosts,
         "started_at": run.started_at.isoformat() if run.started_at else None,

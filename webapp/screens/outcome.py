@@ -25,6 +25,7 @@ class Outcome:
     caution: str
     url: str
     lines: tuple[Line, ...]
+    rest: tuple[Line, ...]  # those that no finding states
     failures: str  # how many trials failed, and the first reason
 
 
@@ -32,11 +33,13 @@ def outcome(run: Run, *, marks: int) -> Outcome:
     """`marks`: how often trials of the run were marked as invalid (`analysis.run_answer.run_answer`)."""
     answer = run_answer(run, marks=marks)
     lines = tuple(map(_line, answer.factors))
+    sentences = [finding.sentence for finding in answer.findings]
     return Outcome(
         says=answer.headline or run.reason,
         caution=" ".join(filter(None, (answer.caution, answer.failures))),
         url=lines[0].url if lines else "",
         lines=lines,
+        rest=tuple(line for line in lines if not any(sentence in line.text for sentence in sentences)),
         failures=answer.failures,
     )
 

@@ -3,6 +3,7 @@
 import zlib
 from datetime import time
 
+from webapp.analysis.run_answer import run_answer
 from webapp.analysis.services import create_link, save_comparison
 from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
@@ -100,6 +101,7 @@ def make_samples() -> dict[str, object]:
         "runs/trial": 1,
         "runs/action": "tag",
         "runs/note_id": 1,
+        "runs/key": run_answer(done).findings[0].key,
         "runs/attachment": attachment.pk,
         "queue/number": done.number,
         "imports/number": an_import(by=people[OPERATOR], further=[LOG]).number,

@@ -8,6 +8,7 @@ import "../styles/parts.css";
 import "../styles/controls.css";
 import "../styles/grid.css";
 import "../styles/charts.css";
+import "../styles/findings.css";
 import "../styles/people.css";
 import "../styles/notices.css";
 import "../styles/plan.css";

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from webapp.analysis.reviews import review_finding, undo_review
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.parameters import uuid_or_none
@@ -220,6 +221,21 @@ def run_valid(request: HttpRequest, number: int) -> HttpResponse:
     trust_run(run=get_object_or_404(Run, number=number), by=person(request))
     messages.info(request, f"Run {number} is valid again, except for trials that were marked on their own.")
     return redirect("run", number=number)
+
+
+@operator_action
+def review(request: HttpRequest, number: int, key: str) -> HttpResponse:
+    """Confirm or dismiss a finding; without a verdict, take the review back."""
+    run, verdict = _run(number), request.POST.get("verdict", "")
+    try:
+        if verdict:
+            reason = request.POST.get("reason", "")
+            review_finding(run=run, key=key, verdict=verdict, reason=reason, by=person(request))
+        else:
+            undo_review(run=run, key=key, by=person(request))
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect(reverse("run", args=[number]) + "#findings")
 
 
 def _run(number: int) -> Run:

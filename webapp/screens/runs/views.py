@@ -33,6 +33,7 @@ from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.choices import Choice, Group, options_of
+from webapp.screens.findings import findings_of_run
 from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
@@ -191,7 +192,7 @@ def _run(number: int) -> Run:
 
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
-    run = _run(number)
+    run, marks = _run(number), marks_changed(str(number))
     payload = live_run(run, with_samples=False)
     trials = list(
         run.trials.defer("workload", "further_workloads", "settings")
@@ -218,7 +219,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
-        "outcome": outcome(run, marks=marks_changed(str(run.number))) if payload.ended else None,
+        "outcome": outcome(run, marks=marks) if payload.ended else None,
+        "findings": findings_of_run(run, marks=marks) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),

@@ -1,0 +1,161 @@
+"""Findings as pages show them: with the address of their evidence, and a small chart in which it is marked."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.urls import reverse
+
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import Line, Picture, RunFinding
+from webapp.analysis.reviews import reviewed
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.trial_metrics import metric_named
+from webapp.core.colours import HEX, colours_of
+from webapp.core.formatting import ratio as as_ratio
+from webapp.runs.models import Run
+
+FIRST = 3  # shown; the others are folded
+
+# The area of the lines; names of values and levels are outside of it. In pixels.
+WIDTH, HEIGHT = 180.0, 64.0
+LEFT, RIGHT, ABOVE, BELOW = 8.0, 8.0, 16.0, 16.0
+MOST_LETTERS = 28  # below the lines
+WIDE_RANGE = 20.0  # highest / lowest, from which the axis is logarithmic
+LEAST_RANGE = math.log(1.1)  # of an axis of ratios
+
+
+@dataclass(frozen=True)
+class DrawnLine:
+    """`path` has all points, `evidence` the marked ones; both as the points of a polyline."""
+
+    name: str
+    colour: str  # such as #3c60fc; "" (grey) if it is no evidence
+    path: str  # "" if the levels have no order
+    evidence: str
+    dots: tuple[tuple[str, str], ...]  # x and y of the marked points
+
+
+@dataclass(frozen=True)
+class SmallChart:
+    width: float
+    height: float
+    lines: tuple[DrawnLine, ...]  # the evidence last, above the others
+    baseline: str  # y of the ratio 1; "" for values
+    highest: str  # in words, above the lines
+    first: str  # the lowest level of x, or how many levels there are
+    x_label: str
+    last: str
+    words: str  # the same for those who do not see it
+
+
+@dataclass(frozen=True)
+class ShownFinding:
+    finding: RunFinding
+    url: str
+    chart: SmallChart | None
+
+
+@dataclass(frozen=True)
+class FindingList:
+    """The first ones, the others, and those that somebody dismissed."""
+
+    first: tuple[ShownFinding, ...]
+    more: tuple[ShownFinding, ...]
+    dismissed: tuple[ShownFinding, ...]
+
+
+def findings_of_run(run: Run, *, marks: int) -> FindingList:
+    return finding_list(reviewed(run, run_answer(run, marks=marks).findings))
+
+
+def finding_list(findings: Iterable[RunFinding]) -> FindingList:
+    shown = [
+        ShownFinding(each, address(each), small_chart(each.picture) if each.picture else None) for each in findings
+    ]
+    valid = [each for each in shown if not each.finding.is_dismissed]
+    dismissed = tuple(each for each in shown if each.finding.is_dismissed)
+    first = [each for each in valid if each.finding.kind is not FindingKind.UNCERTAIN][:FIRST] or valid[:FIRST]
+    return FindingList(tuple(first), tuple(each for each in valid if each not in first), dismissed)
+
+
+def address(finding: RunFinding) -> str:
+    """Of the page that has the evidence."""
+    return f"{reverse('explore')}?{finding.query}"
+
+
+def small_chart(picture: Picture) -> SmallChart | None:
+    """None without two values to draw."""
+    values = [value for line in picture.lines for value in line.values if value]
+    if len(values) < 2:
+        return None
+    axis = _axis(values, ratios=picture.ratios)
+    first, last = picture.levels[0], picture.levels[-1]
+    fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
+    colours = colours_of(line.name for line in picture.lines)
+    drawn = [_drawn(line, HEX[colours[line.name]], axis, connected=picture.ordered) for line in picture.lines]
+    return SmallChart(
+        width=LEFT + WIDTH + RIGHT,
+        height=ABOVE + HEIGHT + BELOW,
+        lines=tuple(sorted(drawn, key=lambda line: bool(line.colour))),
+        baseline=f"{axis.y(1.0):.1f}" if picture.ratios else "",
+        highest=f"{picture.metric_label}: up to {_text(picture, max(values))}",
+        first=first if fits else f"{len(picture.levels)} points",
+        x_label=picture.x_label if fits else "",
+        last=last if fits else "",
+        words="; ".join(_words(picture)),
+    )
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Of values, from `low` at the bottom to `high`."""
+
+    low: float
+    high: float
+    logarithmic: bool
+
+    def y(self, value: float) -> float:
+        low, high, at = (
+            map(math.log, (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
+        )
+        return ABOVE + HEIGHT * (1 - (at - low) / (high - low))
+
+
+def _axis(values: Sequence[float], *, ratios: bool) -> _Axis:
+    """Ratios have 1 in the middle; values begin at zero, unless they are far apart."""
+    low, high = min(values), max(values)
+    if ratios:
+        reach = max(abs(math.log(low)), abs(math.log(high)), LEAST_RANGE)
+        return _Axis(math.exp(-reach), math.exp(reach), logarithmic=True)
+    return _Axis(low / 1.2, high, logarithmic=True) if high > WIDE_RANGE * low else _Axis(0.0, high, logarithmic=False)
+
+
+def _drawn(line: Line, colour: str, axis: _Axis, *, connected: bool) -> DrawnLine:
+    step = WIDTH / (len(line.values) - 1)
+    points = {
+        level: (f"{LEFT + level * step:.1f}", f"{axis.y(value):.1f}")
+        for level, value in enumerate(line.values)
+        if value
+    }
+    marked = {} if line.first is None or line.last is None else range(line.first, line.last + 1)
+    evidence = [point for level, point in points.items() if level in marked]
+    return DrawnLine(
+        name=line.name,
+        colour=colour if marked else "",
+        path=" ".join(map(",".join, points.values())) if connected else "",
+        evidence=" ".join(map(",".join, evidence)) if connected else "",
+        dots=tuple(evidence),
+    )
+
+
+def _words(picture: Picture) -> Iterator[str]:
+    """`IOPS, Jobs: 1 458, 2 919, 4 1.82k`"""
+    for line in picture.lines:
+        pairs = zip(picture.levels, line.values, strict=True)
+        values = ", ".join(f"{level}: {_text(picture, value)}" for level, value in pairs if value)
+        yield f"{line.name or picture.metric_label} over {picture.x_label} ({values})"
+
+
+def _text(picture: Picture, value: float) -> str:
+    return as_ratio(value) if picture.ratios else metric_named(picture.metric).format(value)

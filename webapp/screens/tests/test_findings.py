@@ -1,0 +1,144 @@
+"""The findings of a run on its page: the first ones, their small charts, and what people think of them."""
+
+import pytest
+from django.test import Client
+
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import Line, Picture, RunFinding
+from webapp.analysis.reviews import reviewed
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.tests.test_run_findings import a_capped_run
+from webapp.runs.models import Run
+from webapp.screens.findings import ABOVE, HEIGHT, LEFT, WIDTH, finding_list, findings_of_run, small_chart
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import Lab
+
+
+def a_picture(*values: float | None, ratios: bool = False, ordered: bool = True, marked: bool = True) -> Picture:
+    line = Line(name="", values=values, first=1 if marked else None, last=2 if marked else None)
+    levels = tuple(map(str, range(len(values))))
+    return Picture(
+        metric="iops", metric_label="IOPS", x_label="Jobs", levels=levels, ordered=ordered, ratios=ratios, lines=(line,)
+    )
+
+
+def a_finding(key: str, kind: FindingKind = FindingKind.SATURATION) -> RunFinding:
+    return RunFinding(
+        run=1, imported=None, title="", targets=(), at=None, key=key, kind=kind, sentence=f"{key}.", query="run=1",
+        size=1.0, single=False, caution="", picture=None,
+    )  # fmt: skip
+
+
+def test_values_begin_at_zero_and_the_evidence_is_marked() -> None:
+    chart = small_chart(a_picture(50.0, 100.0, 100.0))
+    assert chart
+    (line,) = chart.lines
+    middle, top = ABOVE + HEIGHT / 2, ABOVE
+    assert line.path.split() == [f"{LEFT},{middle}", f"{LEFT + WIDTH / 2},{top}", f"{LEFT + WIDTH},{top}"]
+    assert line.evidence.split() == line.path.split()[1:]
+    assert len(line.dots) == 2
+
+
+def test_ratios_have_one_in_the_middle() -> None:
+    chart = small_chart(a_picture(2.0, 2.0, 2.0, ratios=True))
+    assert chart
+    assert float(chart.baseline) == ABOVE + HEIGHT / 2
+    assert {y for _, y in chart.lines[0].dots} == {f"{ABOVE}"}
+
+
+def test_values_that_are_far_apart_have_a_logarithmic_axis() -> None:
+    chart = small_chart(a_picture(1.0, 100.0, 10_000.0))
+    assert chart
+    low, middle, high = (float(point.split(",")[1]) for point in chart.lines[0].path.split())
+    assert low - middle == pytest.approx(middle - high, abs=0.2)
+
+
+def test_levels_without_an_order_are_not_connected() -> None:
+    chart = small_chart(a_picture(1.0, 2.0, 3.0, ordered=False))
+    assert chart
+    assert (chart.lines[0].path, chart.lines[0].evidence, len(chart.lines[0].dots)) == ("", "", 2)
+
+
+def test_what_was_not_measured_is_left_out() -> None:
+    chart = small_chart(a_picture(50.0, None, 100.0))
+    assert chart
+    assert (len(chart.lines[0].path.split()), len(chart.lines[0].dots)) == (2, 1)
+    assert small_chart(a_picture(None, None, 100.0)) is None
+
+
+def test_a_line_without_evidence_is_grey() -> None:
+    chart = small_chart(a_picture(1.0, 2.0, 3.0, marked=False))
+    assert chart
+    assert (chart.lines[0].colour, chart.lines[0].dots) == ("", ())
+
+
+def test_three_are_shown_and_what_is_not_certain_is_folded() -> None:
+    shown = finding_list([a_finding("u", FindingKind.UNCERTAIN), *map(a_finding, "abcd")])
+    assert [each.finding.key for each in shown.first] == ["a", "b", "c"]
+    assert [each.finding.key for each in shown.more] == ["u", "d"]
+    alone = finding_list([a_finding("u", FindingKind.UNCERTAIN)])
+    assert [each.finding.key for each in alone.first] == ["u"]
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    return a_capped_run()
+
+
+def key_of(run: Run) -> str:
+    return run_answer(run).findings[0].key
+
+
+def page(client: Client, run: Run) -> str:
+    return client.get(f"/runs/{run.number}/").content.decode()
+
+
+def test_the_page_has_each_sentence_once_with_its_chart(viewer: Client, run: Run) -> None:
+    text = page(viewer, run)
+    sentence = run_answer(run).findings[0].sentence
+    assert text.count(sentence) == 1
+    assert text.count('class="small-chart"') == 1
+    assert f'href="/explore/?{run_answer(run).findings[0].query}"'.replace("&", "&amp;") in text
+    assert "/review/" not in text  # viewers only read
+
+
+def test_an_operator_dismisses_a_finding_and_takes_it_back(operator: Client, run: Run) -> None:
+    address = f"/runs/{run.number}/findings/{key_of(run)}/review/"
+    operator.post(address, {"verdict": "dismissed", "reason": "a throttled drive"})
+    found = findings_of_run(run, marks=0)
+    assert (len(found.first), len(found.dismissed)) == (0, 1)
+    text = page(operator, run)
+    assert "1 dismissed" in text
+    assert "a throttled drive" in text
+    operator.post(address, {"verdict": ""})
+    assert len(findings_of_run(run, marks=0).first) == 1
+
+
+def test_an_unknown_finding_is_refused(operator: Client, run: Run) -> None:
+    operator.post(f"/runs/{run.number}/findings/{'0' * 24}/review/", {"verdict": "dismissed"})
+    assert [each.review for each in reviewed(run, run_answer(run).findings)] == [None]
+
+
+def test_the_api_has_the_findings_and_takes_reviews(operator: Client, viewer: Client, run: Run) -> None:
+    address = f"/api/v1/runs/{run.number}/findings"
+    (finding,) = viewer.get(address).json()
+    assert (finding["kind"], finding["review"], finding["key"]) == ("saturation", None, key_of(run))
+    body = {"verdict": "confirmed"}
+    review = f"{address}/{finding['key']}/review"
+    assert viewer.put(review, body, content_type="application/json").status_code == 403
+    (finding,) = operator.put(review, body, content_type="application/json").json()
+    assert finding["review"]["verdict"] == "confirmed"
+    assert viewer.get(f"/api/v1/runs/{run.number}/answer").json()["findings"] == [finding]
+    assert operator.delete(review).json()[0]["review"] is None
+
+
+def test_a_value_out_of_line_in_iops_and_in_bandwidth_is_one_finding(db: None) -> None:
+    lab = Lab(a_target(a_host("a"), "loop0"))
+    for place, iops in enumerate((100.0, 98.0, 97.0, 31.0, 96.0, 95.0, 94.0, 93.0)):
+        for pattern in ("randread", "randwrite"):
+            factor = 1.0 if pattern == "randread" or place != 3 else 3.0
+            for result in lab.measure(1000 * iops * factor, block_size=512 << place, pattern=pattern):
+                result.bytes_per_s = result.iops and result.iops * (512 << place)
+                result.save(update_fields=["bytes_per_s"])
+    kinds = [finding.kind for finding in run_answer(lab.run).findings]
+    assert kinds.count(FindingKind.OUTLIER) == 1
