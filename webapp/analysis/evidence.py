@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, once
 from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.experiments import Experiment
 from webapp.analysis.findings.curves import place_of
 from webapp.results.metrics import METRICS
 
@@ -67,6 +68,7 @@ class RunFinding(Struct, frozen=True, kw_only=True):
     single: bool  # from values that were measured once
     caution: str  # what else differs between the compared levels; ""
     picture: Picture | None  # null if there are too many levels to draw, or the finding is not about series
+    next: Experiment | None = None  # null: the finding is certain, or its plan cannot be changed so
     review: Review | None = None
 
     @property
@@ -91,7 +93,13 @@ class Source:
 
 
 def with_evidence(
-    source: Source, question: Pairs, made: Comparison, finding: Finding, *, caution: str = ""
+    source: Source,
+    question: Pairs,
+    made: Comparison,
+    finding: Finding,
+    *,
+    caution: str = "",
+    experiment: Experiment | None = None,
 ) -> RunFinding:
     """`question`: pairs of the address without the results. `caution`: of what series show against the baseline."""
     of_ratios = finding.kind in _OF_RATIOS
@@ -109,6 +117,7 @@ def with_evidence(
         single=finding.single,
         caution=caution if of_ratios else "",
         picture=_picture(made, finding),
+        next=experiment,
     )
 
 

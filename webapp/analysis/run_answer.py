@@ -13,10 +13,12 @@ from webapp.analysis.claims import listed
 from webapp.analysis.comparing import Selected, comparisons_of, read_all, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
 from webapp.analysis.evidence import AT_A_LEVEL, RunFinding, Source, place_of_evidence, with_evidence
+from webapp.analysis.experiments import next_experiment
 from webapp.analysis.findings import importance
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.analysis.words import in_sentence
+from webapp.plans.document import read
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
@@ -27,6 +29,7 @@ from webapp.runs.reasons import sentence
 
 VERSION = 1  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 KEPT_SECONDS = 24 * 3600
+MOST_FINDINGS = 30
 MOST_FACTORS = 3  # in a headline; the others are named
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
 Compared = tuple[Chosen, Comparison]
@@ -145,15 +148,21 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
     """Of whole charts, and of series against their baselines. A value that is out of line in IOPS and in bandwidth is
     one finding, and so is the same sentence about several questions."""
-    targets = tuple(map(str, run.targets.select_related("host")))
-    source = Source(run.number, None, run.version.plan.title, targets, run.ended_at)
-    found: dict[object, tuple[Finding, RunFinding]] = {}
+    found: dict[object, tuple[Finding, Chosen, Comparison]] = {}
     for chosen, made in compared:
         for finding in (*(differences(made) if chosen.about else ()), *made.findings):
-            evident = with_evidence(source, chosen.pairs, made, finding, caution=_caution(chosen, made))
-            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else evident.sentence
-            found.setdefault(same, (finding, evident))
-    return tuple(evident for _, evident in sorted(found.values(), key=lambda each: importance(each[0])))
+            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
+            found.setdefault(same, (finding, chosen, made))
+    first = sorted(found.values(), key=lambda each: importance(each[0]))[:MOST_FINDINGS]
+    targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
+    source = Source(run.number, None, run.version.plan.title, targets, run.ended_at)
+    return tuple(
+        with_evidence(
+            source, chosen.pairs, made, finding, caution=_caution(chosen, made),
+            experiment=next_experiment(made, finding, chosen, document, run=run.number, targets=targets),
+        )
+        for finding, chosen, made in first
+    )  # fmt: skip
 
 
 def _has_ratio(made: Comparison) -> bool:

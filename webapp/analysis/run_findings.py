@@ -20,14 +20,13 @@ from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.models import FindingReview, FindingsMade, StoredFinding
 from webapp.analysis.reviews import with_review
-from webapp.analysis.run_answer import VERSION, run_answer
+from webapp.analysis.run_answer import MOST_FINDINGS, VERSION, run_answer
 from webapp.core.models import Counter
 from webapp.results.validity import marks_changed
 from webapp.runs.models import Run
 
 log = logging.getLogger(__name__)
 
-MOST_OF_RUN = 30
 NEWS_OF_RUN = 3  # of one run among the newest of all
 
 
@@ -61,7 +60,7 @@ def store(run: Run, findings: Sequence[RunFinding], *, seal: str, failed: bool =
     StoredFinding.objects.filter(run=run).delete()
     StoredFinding.objects.bulk_create(
         StoredFinding(run=run, place=place, key=each.key, content=msgspec.to_builtins(each))
-        for place, each in enumerate(findings[:MOST_OF_RUN])
+        for place, each in enumerate(findings)
     )
 
 
@@ -83,7 +82,7 @@ def newest(since: datetime, limit: int) -> list[RunFinding]:
     """What the runs that have ended since found, the last run first, the most important of each first. Without what is
     dismissed or not certain, and without invalid runs. Two queries."""
     ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
-    rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_OF_RUN]
+    rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
     news = (one for one in _read(rows) if not one.is_dismissed and one.kind is not FindingKind.UNCERTAIN)
     return [one for _, own in groupby(news, key=lambda one: one.run) for one in list(own)[:NEWS_OF_RUN]][:limit]
 

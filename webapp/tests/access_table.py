@@ -160,6 +160,7 @@ PAGES: dict[str, Rule] = {
     "queue": look(Who.VIEWER),
     "move_run": act(Who.OPERATOR),
     "review_finding": act(Who.OPERATOR),
+    "plan_check": act(Who.OPERATOR),
     "run_invalid": act(Who.OPERATOR),
     "run_valid": act(Who.OPERATOR),
     "trial": look(Who.VIEWER),

@@ -10,9 +10,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from webapp.analysis.reviews import review_finding, undo_review
+from webapp.analysis.run_answer import run_answer
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.parameters import uuid_or_none
+from webapp.plans.document import read
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.actions.annotations import add_note, delete_note, restore_note, tag_run, untag_run
@@ -32,6 +34,7 @@ from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.schedules.selectors import occurrences_waiting
 from webapp.screens.access import operator_action, page, person
+from webapp.screens.plans.draft import data_of, draft_of, keep
 from webapp.screens.undo import with_undo
 
 # The queue: running and waiting runs by host, and changes of their order.
@@ -221,6 +224,22 @@ def run_valid(request: HttpRequest, number: int) -> HttpResponse:
     trust_run(run=get_object_or_404(Run, number=number), by=person(request))
     messages.info(request, f"Run {number} is valid again, except for trials that were marked on their own.")
     return redirect("run", number=number)
+
+
+@operator_action
+def plan_check(request: HttpRequest, number: int, key: str) -> HttpResponse:
+    """Open the plan that would confirm or refute a finding in the plan editor, unsaved."""
+    run = _run(number)
+    experiment = next((each.next for each in run_answer(run).findings if each.key == key), None)
+    if experiment is None:
+        messages.error(request, f"Run {number} has no such finding with a plan. Reload the page.")
+        return redirect("run", number=number)
+    data = data_of(draft_of(read(experiment.plan)))
+    known = {str(target): str(target.pk) for target in run.targets.select_related("host")}
+    data.setlist("target", [known[name] for name in experiment.targets if name in known])
+    said = f"A plan to check a finding of run {number}. It is not saved yet. {experiment.sentence}"
+    keep(request, reverse("new_plan"), data, said)
+    return redirect("new_plan")
 
 
 @operator_action

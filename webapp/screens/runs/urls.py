@@ -29,6 +29,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/invalid/", run_invalid, name="run_invalid"),
     path("runs/<int:number>/valid/", run_valid, name="run_valid"),
     path("runs/<int:number>/findings/<slug:key>/review/", actions.review, name="review_finding"),
+    path("runs/<int:number>/findings/<slug:key>/plan/", actions.plan_check, name="plan_check"),
     path("runs/<int:number>/trials/<int:trial>/", trial_page, name="trial"),
     path(
         "runs/<int:number>/trials/<int:trial>/attachments/<int:attachment>/", trial_attachment, name="trial_attachment"

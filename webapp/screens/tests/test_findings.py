@@ -8,9 +8,12 @@ from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.test_run_findings import a_capped_run
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.models import Plan
 from webapp.runs.models import Run
 from webapp.screens.findings import ABOVE, HEIGHT, LEFT, WIDTH, finding_list, findings_of_run, small_chart
 from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import Lab
 
 
@@ -112,6 +115,27 @@ def test_an_operator_dismisses_a_finding_and_takes_it_back(operator: Client, run
     assert "a throttled drive" in text
     operator.post(address, {"verdict": ""})
     assert len(findings_of_run(run, marks=0).first) == 1
+
+
+def test_the_next_experiment_opens_in_the_plan_editor_unsaved(operator: Client, db: None) -> None:
+    document = PlanDocument(
+        title="Threads",
+        common={"size": "64m", "runtime": "3"},
+        parts=(Part(name="a", factors={"pattern": "randread", "numjobs": "1..32 *2"}),),
+    )
+    target = a_target(a_host("h"), "loop0")
+    run = a_capped_run(lab=Lab(target, version=a_version(document)))
+    plans = Plan.objects.count()
+    answer = operator.post(f"/runs/{run.number}/findings/{key_of(run)}/plan/", follow=True)
+    assert answer.redirect_chain == [("/plans/new/", 302)]
+    text = answer.content.decode()
+    assert 'value="4, 5, 8, 11, 16"' in text
+    assert Plan.objects.count() == plans
+
+
+def test_a_finding_without_a_plan_is_refused(operator: Client, run: Run) -> None:
+    answer = operator.post(f"/runs/{run.number}/findings/{key_of(run)}/plan/")
+    assert answer["Location"] == f"/runs/{run.number}/"
 
 
 def test_an_unknown_finding_is_refused(operator: Client, run: Run) -> None:
