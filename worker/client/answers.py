@@ -36,6 +36,19 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Finding:
+    kind: str
+    sentence: str
+    query: str  # of the page Explore that shows it
+    review: Mapping[str, Any] | None
+
+    @property
+    def is_news(self) -> bool:
+        """Neither dismissed nor uncertain."""
+        return self.kind != "uncertain" and (self.review is None or self.review["verdict"] != "dismissed")
+
+
+@dataclass(frozen=True)
 class Progress:
     total: int
     done: int

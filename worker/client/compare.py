@@ -9,6 +9,7 @@ from . import output
 from .answers import Row, Verdict, read
 from .errors import ExitCode, UsageError
 from .results import level, varying_factors
+from .runs import print_findings
 from .server import Server
 
 DEFAULT_PERCENT = 5.0
@@ -70,6 +71,8 @@ def run_compare(options: argparse.Namespace, server: Server) -> ExitCode:
         output.print_json(found)
     else:
         _print(verdict, options, tolerance)
+        if options.b.isdecimal():
+            print_findings(server, int(options.b))
     return ExitCode.OK if options.tolerance is None else EXIT_CODES[verdict.outcome]
 
 

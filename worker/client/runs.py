@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from . import output
-from .answers import Progress, Run, read
+from .answers import Finding, Progress, Run, read
 from .errors import ExitCode, Interrupted, TimedOut, Unreachable, UsageError
 from .hosts import target_names
 from .server import Server
@@ -18,6 +18,7 @@ WAIT_S = 20  # of one request; the server allows 30
 MIN_INTERVAL_S = 2.0
 OUTAGE_S = 900.0  # of the server, which a wait survives
 LINE_INTERVAL_S = 30.0  # between lines of progress where there is no terminal
+FINDINGS = 3
 ENDED = ("done", "failed", "cancelled")
 STATES = ("queued", "running", "paused", "closing", *ENDED)
 
@@ -176,7 +177,15 @@ def _ended(options: argparse.Namespace, server: Server, found: Any) -> ExitCode:
         counts = f"{run.done_count} of {run.trial_count} trials done, {run.failed_count} failed."
         words = [f"Run {run.number} {run.state}: {counts}", run.reason, server.page(f"runs/{run.number}/")]
         print(output.printable(" ".join(filter(None, words))))
+        print_findings(server, run.number)
     return ExitCode.OK if run.state == "done" and run.failed_count == 0 else ExitCode.FAILED
+
+
+def print_findings(server: Server, number: int) -> None:
+    """The most important findings of a run, each with the address of the page that shows it."""
+    findings = [read(Finding, found) for found in server.get(f"runs/{number}/findings")]
+    for finding in [each for each in findings if each.is_news][:FINDINGS]:
+        print(output.printable(f"Finding: {finding.sentence} {server.page(f'explore/?{finding.query}')}"))
 
 
 def run_cancel(options: argparse.Namespace, server: Server) -> ExitCode:

@@ -16,6 +16,7 @@ import { SHOW, significant } from "../lib/format";
 import { drawCeilings, heightsOf, highestInReach, legendOfCeiling } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
+import { markedIn, marksOf, ShownFinding } from "./findingMarks";
 import { drawLabels } from "./lineLabels";
 import { drawReferences, legendOf } from "./referenceLines";
 import { boxes, placesScale, repeatsDataset, repeatsTooltip } from "./repeatsChart";
@@ -319,6 +320,14 @@ function linesOf(part: PanelData): Plugin {
   return { id: "lines", afterDatasetsDraw: draw };
 }
 
+/** Level of the comparison -> place on x of the panel's chart. */
+export function placesOf(comparison: Comparison, part: PanelData): Map<number, number> {
+  const placed = isPlaced(part.kind === "box" ? "names" : xAxisOf(part));
+  return new Map(
+    part.levels.map((level, index) => [comparison.levels.indexOf(level), placed ? index : (level.number ?? index)]),
+  );
+}
+
 /** Ceilings and references in the legend. A line in several charts has its values in the charts. */
 function legendLines(data: MeansCharts): string[] {
   const several = data.comparison.panels.length > 1;
@@ -334,13 +343,20 @@ export function initCompareCharts(): void {
   const canvases = [...document.querySelectorAll<HTMLCanvasElement>("canvas[data-panel]")];
   const parts = data.comparison.panels.map((panel) => panelData(data, panel));
   const together = data.shared ? boundsOf(parts, data.logarithmic) : null;
+  const shownFinding = new ShownFinding();
   const charts = canvases.flatMap((canvas) => {
-    const part = parts[Number(canvas.dataset.panel)];
+    const panel = Number(canvas.dataset.panel);
+    const part = parts[panel];
     if (!part) return [];
+    const places = placesOf(data.comparison, part);
+    const marked = () => shownFinding.current && markedIn(shownFinding.current, panel, places);
     const bounds = together ?? boundsOf([part], data.logarithmic);
     const made = part.kind === "box" ? ofRepeats(part, looks) : configuration(part, xAxisOf(part), looks, bounds);
-    const plugins = [...(made.plugins ?? []), linesOf(part)];
+    const plugins = [...(made.plugins ?? []), linesOf(part), marksOf(marked)];
     return [new Chart(canvas, { ...made, plugins })];
+  });
+  shownFinding.listen(data.comparison, () => {
+    for (const chart of charts) chart.draw();
   });
   const shown =
     data.kind === "box" ? "Each point is one repeat" : "Mean of the repeats; whiskers: 95 % confidence interval";

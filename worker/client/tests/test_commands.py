@@ -14,15 +14,18 @@ from django.db.models import F
 from webapp.analysis.answer import Conclusion
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import read_query
+from webapp.analysis.reviews import review_finding
+from webapp.analysis.run_answer import run_answer
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.plans.models import Plan
 from webapp.results.models import Import, ImportedFile, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
 from worker.client.results import once_each
 from worker.client.server import Server
-from worker.client.tests.conftest import PLAN, Shell
+from worker.client.tests.conftest import PLAN, URL, Shell
 
 
 @pytest.fixture
@@ -193,6 +196,19 @@ def test_a_comparison_has_three_outcomes(shell: Shell, lab: Lab) -> None:
     assert json.loads(shell(*unclear, "--json")[1])["outcome"] == "unclear"
     assert shell("compare", "1", "9", "--fail-if-worse", "5%")[0] == 4
     assert shell("compare", "1", "nightly")[0] == 2
+
+
+def test_a_comparison_ends_with_the_findings_of_b(shell: Shell, lab: Lab) -> None:
+    other = Lab(lab.target, number=2)
+    for jobs, iops in {1: 458.0, 2: 919.0, 4: 1820.0, 8: 2000.0, 16: 2000.0, 32: 2000.0}.items():
+        lab.measure(iops, numjobs=jobs)
+        other.measure(iops, numjobs=jobs)
+    (finding,) = run_answer(other.run).findings
+    said = shell("compare", "run=1", "2")[1]
+    assert said.splitlines()[-1] == f"Finding: {finding.sentence} {URL}/explore/?{finding.query}"
+    review_finding(run=other.run, key=finding.key, verdict="dismissed", reason="", by=a_user("ann"))
+    assert finding.query not in shell("compare", "run=1", "2")[1]
+    assert "Finding:" not in shell("compare", "run=1", "run=2")[1]
 
 
 def test_a_run_after_another_may_be_worse_by_drift(shell: Shell, lab: Lab) -> None:
