@@ -1,4 +1,4 @@
-"""Baselines: the run or the import with which the runs of a plan at a target are judged."""
+"""Baselines, with which the runs of a plan at a target are judged, and the stored summary of each trend."""
 
 from django.conf import settings
 from django.db import models
@@ -46,3 +46,21 @@ class Baseline(models.Model):
         if self.run is not None:
             return f"run {self.run.number}"
         return self.imported.title if self.imported is not None else ""
+
+
+class TrendSummary(models.Model):
+    """What lists and the overview show of a trend. `trends.summaries` is the only writer."""
+
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
+    target = models.ForeignKey(Target, on_delete=models.CASCADE, related_name="+")
+    newest_run = models.PositiveIntegerField()  # number of the newest ended run that it knows
+    version = models.PositiveSmallIntegerField()  # of the rules: trends.summaries.VERSION
+    marks = models.PositiveIntegerField()  # how often any results had been marked
+    content = models.JSONField(default=dict)  # trends.summaries.Summary; empty: no values
+    made_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["plan", "target"], name="trendsummary_once")]
+
+    def __str__(self) -> str:
+        return f"{self.plan.slug} on {self.target}"

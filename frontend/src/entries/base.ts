@@ -9,6 +9,7 @@ import "../styles/controls.css";
 import "../styles/grid.css";
 import "../styles/charts.css";
 import "../styles/findings.css";
+import "../styles/trends.css";
 import "../styles/people.css";
 import "../styles/notices.css";
 import "../styles/plan.css";

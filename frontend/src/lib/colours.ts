@@ -28,7 +28,8 @@ export function lookAt(index: number): Look {
 /** A colour of a product, with or without opacity, in the present theme. Other colours stay as they are. */
 export function inTheme(colour: string): string {
   const [, solid = "", opacity = ""] = /^(#[0-9a-f]{6})(.*)$/.exec(colour) ?? [];
-  const number = [LIGHT, DARK].map((each) => each.findIndex((known) => known === solid)).find((at) => at >= 0);
+  const themes: readonly (readonly string[])[] = [LIGHT, DARK];
+  const number = themes.map((each) => each.indexOf(solid)).find((at) => at >= 0);
   return number === undefined ? colour : `${colours()[number]}${opacity}`;
 }
 

@@ -23,6 +23,17 @@ def clock_time(at: datetime) -> dict[str, object]:
     return {"machine": _machine_text(at), "text": f"{timezone.localtime(at):%H:%M}"}
 
 
+@register.inclusion_tag("screens/tags/local_time.html")
+def short_time(at: datetime | None, nothing: str = "–") -> dict[str, object]:
+    """“22:00” of today, “Tue 22:00” of the days around it, else “24 Nov”, in the viewer's time zone."""
+    if at is None:
+        return {"nothing": nothing}
+    local, today = timezone.localtime(at), timezone.localtime().date()
+    days = abs((local.date() - today).days)
+    text = f"{local:%H:%M}" if days == 0 else f"{local:%a %H:%M}" if days == 1 else f"{local.day} {local:%b}"
+    return {"machine": _machine_text(at), "text": text, "nowrap": True}
+
+
 def _machine_text(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="seconds")
 

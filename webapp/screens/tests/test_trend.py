@@ -1,5 +1,6 @@
 """The page Trend, baseline runs on it, and verdicts on other pages."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -17,6 +18,7 @@ from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS
 from webapp.tests.factories.schedules import a_schedule
 from webapp.trends.models import Baseline
+from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
 
 pytestmark = pytest.mark.django_db
@@ -108,10 +110,35 @@ def test_without_results_it_says_so(operator: Client, nights: Nights) -> None:
 def test_without_a_target_it_lists_them_and_opens_a_single_one(operator: Client, nights: Nights) -> None:
     assert "No run has ended yet." in page_of(operator, "/trends/")
     nights.run(1000)
+    make_due(60)
     assert 'href="/trends/?plan=nightly&amp;target=a%2Fscratch"' in page_of(operator, "/trends/")
     for asked in ("plan=nightly", "target=a/scratch"):
         assert operator.get(f"/trends/?{asked}").headers["Location"] == "/trends/?plan=nightly&target=a%2Fscratch"
     assert "nightly" in page_of(operator, "/trends/?plan=unknown&target=a/unknown")
+
+
+def test_the_list_folds_steady_trends_and_filters_by_verdict(
+    operator: Client, slower: Run, nights: Nights, queries_of: Callable[[str], int]
+) -> None:
+    steady = Nights(nights.version, a_target(nights.target.host, "other"), count=nights.count)
+    for _ in range(14):
+        steady.run(1000)
+    make_due(60)
+    page = page_of(operator, "/trends/")
+    assert "<h1>One target got slower</h1>" in page
+    assert re.search(r">▼ 20 %<.*, kernel( release)? changed", page, re.IGNORECASE)
+    folded = page[page.index('class="fold"') :]
+    assert "a%2Fother" in folded
+    assert "a%2Fscratch" not in folded
+    only_steady = page_of(operator, "/trends/?state=steady")
+    assert "a%2Fscratch" not in only_steady
+    assert "a%2Fother" in only_steady
+    assert page_of(operator, "/trends/?view=grid").count('class="spark-line') == 2
+    before = queries_of("/trends/")
+    third = Nights(nights.version, a_target(nights.target.host, "third"), count=steady.count)
+    third.run(1000)
+    make_due(60)
+    assert queries_of("/trends/") == before
 
 
 def test_it_is_linked_from_plan_target_and_run(operator: Client, nights: Nights) -> None:

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
 from django.contrib import messages
-from django.db.models import Count, Max
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -42,12 +40,15 @@ from webapp.screens.trend.acceptance_form import (
     read_tolerances,
     refused_form,
 )
+from webapp.screens.trend.claims import trend_address
+from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import ENDED, MAX_RUNS, History, ended_runs, read_history
+from webapp.trends.run_values import MAX_RUNS, History, ended_runs, read_history
 from webapp.trends.selectors import baselines, outcomes_on
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
 from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS
+from webapp.trends.summaries import summaries
 from webapp.trends.trend import Change, RunValue, Step, Trend, trend
 from worker.recipes import ENGINES
 
@@ -168,9 +169,6 @@ class TrendChart(Payload, frozen=True, kw_only=True):
     steps: tuple[TrendStep, ...]
     levels: tuple[float, ...]
     baseline: float | None
-
-
-MAX_LISTED = 500
 
 
 @dataclass(frozen=True)
@@ -316,24 +314,13 @@ def _cell_rows(found: Trend, names: tuple[str, ...], plan: Plan, target: Target)
 
 
 def _list(request: HttpRequest) -> HttpResponse:
-    """Every plan at every target with an ended run, or those that fit the address; one alone is opened."""
+    """Every plan at every target with an ended run, or those that fit the address; one alone is opened. At most four
+    queries."""
     plan, target = plan_and_target(request.GET)
-    runs = Run.objects.filter(state__in=ENDED, **({"version__plan": plan} if plan else {}))
-    runs = runs.filter(targets=target) if target else runs
-    columns = {"slug": "version__plan__slug", "title": "version__plan__title"}
-    at = {"host": "targets__host__slug", "name": "targets__slug"}
-    found = runs.order_by().values(*columns.values(), *at.values()).annotate(runs=Count("pk"), last=Max("number"))
-    rows = [_listed(row, columns | at) for row in found.order_by("-last")[:MAX_LISTED]]
-    asked = plan or target
-    if asked and len(rows) == 1:
-        return redirect(f"{reverse('trends')}?{rows[0]['address']}")
-    return render(request, "screens/trends.html", {"rows": rows, "plan": plan, "target": target})
-
-
-def _listed(row: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
-    plain = {name: row[column] for name, column in columns.items()} | {"runs": row["runs"], "last": row["last"]}
-    target = f"{plain['host']}/{plain['name']}"
-    return plain | {"target": target, "address": urlencode({"plan": plain["slug"], "target": target})}
+    shown = [row for row in summaries() if plan in (None, row.plan) and target in (None, row.target)]
+    if (plan or target) and len(shown) == 1:
+        return redirect(trend_address(shown[0]))
+    return render(request, "screens/trends.html", {"plan": plan, "target": target, **trend_list(request.GET, shown)})
 
 
 @page

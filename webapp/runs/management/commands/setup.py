@@ -27,6 +27,7 @@ class Command(BaseCommand):
         install_tidy_sessions()
         install_notices()
         install_findings()
+        install_trends()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
         self.stdout.write(f"built-in plans: {plans}")
@@ -94,6 +95,11 @@ def install_notices() -> None:
 def install_findings() -> None:
     """By name, because findings depend on runs."""
     _install("findings", "webapp.analysis.tasks.tick", TICK_SECONDS, "Make the findings of ended runs.")
+
+
+def install_trends() -> None:
+    """By name, because trends depend on runs."""
+    _install("trends", "webapp.trends.tasks.tick", TICK_SECONDS, "Make the summaries of trends with a new run.")
 
 
 def _install(name: str, task: str, every_s: int, description: str) -> None:

@@ -1,0 +1,161 @@
+"""What needs a person: the heading of the overview, its cards, and the line below the heading."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+from django.urls import reverse
+from django.utils import timezone
+
+from webapp.results.models import KernelLine
+from webapp.runs.models import Run, RunState
+from webapp.schedules.models import Occurrence, OccurrenceState
+from webapp.schedules.selectors import missed_since
+from webapp.screens.hosts.views import HostRow
+from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address
+from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
+from webapp.trends.summaries import Row, State
+
+CARDS = 3
+PHRASES = 3  # of the heading
+SINCE = timedelta(hours=24)
+PICTURE = (148, 60)  # px
+
+
+@dataclass(frozen=True)
+class Card:
+    """`tone` is a class of CSS. `at` is shown after the title or, in `detail`, before the words."""
+
+    tone: str
+    sign: str
+    kind: str
+    title: str
+    address: str
+    detail: str = ""
+    at: datetime | None = None
+    spark: Sparkline | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """`more` are the cards that do not fit."""
+
+    heading: str
+    lead: str
+    cards: tuple[Card, ...]
+    more: tuple[Card, ...]
+
+
+def situation(rows: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> Situation:
+    """`rows`: the trend of each target. Four queries."""
+    since = timezone.now() - SINCE
+    away = [each for each in hosts if each.presence.state == "lost"]
+    missed, late, failed = list(missed_since(since)[:100]), list(_late()[:100]), list(_failed(since)[:100])
+    errors = list(_with_storage_errors(since)[:100])
+    phrases = [
+        *changes(rows, (State.FROZE, State.SLOWER)),
+        *_counted(len(away), "host is away", "hosts are away"),
+        *_counted(len(errors), "run had storage errors", "runs had storage errors"),
+        *_counted(len(failed), "run failed", "runs failed"),
+        *_counted(len(missed), "run was missed", "runs were missed"),
+        *_counted(len(late), "run is late", "runs are late"),
+    ]
+    trends = [row for state in (State.FROZE, State.SLOWER) for row in rows if row.summary.state is state]
+    groups: list[list[Card]] = [
+        [_of_trend(row, scale) for row in trends],
+        [_of_host(row) for row in away],
+        [_of_run(run, "Errors", "storage errors in the kernel log") for run in errors],
+        [_of_run(run, "Failed", "no trial was completed") for run in failed],
+        [_of_occurrence(each, "Missed", each.due_at) for each in missed],
+        [_of_occurrence(each, "Late", each.late_at) for each in late],
+    ]
+    cards = _chosen(groups)
+    return Situation(
+        heading=_heading(phrases, rows),
+        lead=_lead(rows, {row.host.pk for row in away}),
+        cards=tuple(cards[:CARDS]),
+        more=tuple(cards[CARDS:]),
+    )
+
+
+def _counted(count: int, one: str, several: str) -> list[str]:
+    return [f"{number(count)} {one if count == 1 else several}"] if count else []
+
+
+def _heading(phrases: Sequence[str], rows: Sequence[Row]) -> str:
+    if phrases:
+        return sentence(phrases[:PHRASES])
+    known = [row for row in rows if row.summary.state is not State.SHORT]
+    if not known:
+        return "Nothing needs you"
+    every = "The drive is" if len(known) == 1 else f"All {len(known)} {noun(known, 2)} are"
+    return f"{every} as fast as before"
+
+
+def _lead(rows: Sequence[Row], away: set[object]) -> str:
+    """How many others are well."""
+    known = [row for row in rows if row.summary.state is not State.SHORT]
+    well = [
+        row for row in known if row.summary.state not in (State.FROZE, State.SLOWER) and row.target.host_id not in away
+    ]
+    if not known:
+        return f"{sentence([number(len(rows))])} {noun(rows, len(rows))} with too few runs for a trend." if rows else ""
+    if len(well) == len(known):
+        return ""
+    faster = any(row.summary.state is State.FASTER for row in well)
+    end = "as fast as before or faster" if faster else "as fast as before"
+    return f"The other {len(well)} of {len(known)} {noun(known, 2)} are {end}." if well else ""
+
+
+def _chosen(groups: Iterable[list[Card]]) -> list[Card]:
+    """All cards if they fit. Else the first of each kind comes before the second of any."""
+    listed = [group for group in groups if group]
+    if sum(map(len, listed)) <= CARDS:
+        return [card for group in listed for card in group]
+    ranked = [(place, rank, card) for rank, group in enumerate(listed) for place, card in enumerate(group)]
+    return [card for _, _, card in sorted(ranked, key=lambda each: each[:2])]
+
+
+def _of_trend(row: Row, scale: Scale) -> Card:
+    spark = sparkline(row.summary, scale, width=PICTURE[0], height=PICTURE[1])
+    address = trend_address(row)
+    if row.summary.state is State.FROZE:
+        return Card("froze", "‖", "Froze", str(row.target), address, f"in run {row.newest_run}", spark=spark)
+    step = row.summary.step
+    change = change_of(step) if step else None
+    title = f"{row.target} {'−' if step and step.ratio < 1 else '+'}{change.size if change else ''}"
+    detail = change.cause if change else ""
+    return Card("slower", "▼", "Slower", title, address, detail, step.at if step else None, spark)
+
+
+def _of_host(row: HostRow) -> Card:
+    words = f"{row.listed} target{'s' if row.listed != 1 else ''}"
+    return Card("away", "○", "Away", row.host.slug, reverse("host", args=[row.host.slug]), words, row.host.last_seen_at)
+
+
+def _of_run(run: Run, kind: str, detail: str) -> Card:
+    return Card("failed", "✕", kind, f"Run {run.number}", reverse("run", args=[run.number]), detail, run.ended_at)
+
+
+def _of_occurrence(occurrence: Occurrence, kind: str, at: datetime | None) -> Card:
+    host = f" on {occurrence.host.slug}" if occurrence.host else ""
+    address = reverse("schedule", args=[occurrence.schedule_id])
+    return Card("away", "○", kind, f"{occurrence.schedule.name}{host}", address, at=at)
+
+
+def _late() -> QuerySet[Occurrence]:
+    late = Occurrence.objects.filter(state=OccurrenceState.STARTED, late_at__isnull=False)
+    return late.select_related("schedule", "host").order_by("late_at")
+
+
+def _failed(since: datetime) -> QuerySet[Run]:
+    """Runs without any result that were not run again."""
+    return Run.objects.filter(state=RunState.FAILED, ended_at__gte=since, invalid_reason="", again=None).order_by(
+        "-ended_at"
+    )
+
+
+def _with_storage_errors(since: datetime) -> QuerySet[Run]:
+    lines = KernelLine.objects.filter(attempt__run__ended_at__gte=since, elsewhere=False)
+    return Run.objects.filter(pk__in=lines.values("attempt__run"), invalid_reason="").order_by("-ended_at")

@@ -1,0 +1,103 @@
+"""What the runs of the last day found: a sentence each, with a small picture of what shows it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.urls import reverse
+from django.utils import timezone
+
+from webapp.analysis.evidence import Line, Picture, RunFinding
+from webapp.analysis.run_findings import newest
+from webapp.runs.models import Run
+from webapp.screens.overview.attention import SINCE
+
+SHOWN = 3
+AGO = timedelta(days=7)  # if the last day found nothing
+WIDTH, HEIGHT, MARGIN = 236, 56, 5  # px
+MOST_LINES = 4
+
+
+@dataclass(frozen=True)
+class Curve:
+    """`pieces` are points of polylines: a level without a value breaks the line. `is_evidence`: the sentence is about
+    it."""
+
+    pieces: tuple[str, ...]
+    is_evidence: bool
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """`one`: height of the ratio 1, None for a picture of values."""
+
+    curves: tuple[Curve, ...]
+    one: float | None
+    label: str
+
+
+@dataclass(frozen=True)
+class Item:
+    sentence: str
+    address: str
+    title: str
+    drawing: Drawing | None
+
+
+@dataclass(frozen=True)
+class News:
+    """`ended`: runs of the last day. `is_old`: the findings are of the days before."""
+
+    items: tuple[Item, ...]
+    ended: int
+    is_old: bool
+
+
+def news() -> News:
+    """At most five queries."""
+    now = timezone.now()
+    ended = Run.objects.filter(ended_at__gte=now - SINCE, invalid_reason="").count()
+    findings = newest(now - SINCE, SHOWN)
+    is_old = not findings
+    findings = findings or newest(now - AGO, SHOWN)
+    return News(tuple(_item(each) for each in findings), ended, is_old)
+
+
+def _item(finding: RunFinding) -> Item:
+    return Item(
+        sentence=finding.sentence,
+        address=f"{reverse('explore')}?{finding.query}",
+        title=f"Run {finding.run}",
+        drawing=drawing(finding.picture) if finding.picture else None,
+    )
+
+
+def drawing(picture: Picture) -> Drawing | None:
+    """On a logarithmic axis; None if a value is not positive."""
+    lines = picture.lines[:MOST_LINES]
+    values = [value for line in lines for value in line.values if value is not None]
+    if not values or min(values) <= 0:
+        return None
+    low, high = (pick([*values, 1.0] if picture.ratios else values) for pick in (min, max))
+    span = math.log(high / low) or 1.0
+
+    def up(value: float) -> float:
+        return round(HEIGHT - MARGIN - math.log(value / low) / span * (HEIGHT - 2 * MARGIN), 1)
+
+    reach = (WIDTH - 2 * MARGIN) / (len(picture.levels) - 1)
+    curves = tuple(Curve(_pieces(line, reach, up), line.first is not None) for line in lines)
+    names = ", ".join(line.name for line in lines if line.name)
+    return Drawing(
+        curves, up(1.0) if picture.ratios else None, f"{picture.metric_label} over {picture.x_label}: {names}"
+    )
+
+
+def _pieces(line: Line, reach: float, up: Callable[[float], float]) -> tuple[str, ...]:
+    pieces: list[list[str]] = [[]]
+    for place, value in enumerate(line.values):
+        if value is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(f"{MARGIN + place * reach:.1f},{up(value):g}")
+    return tuple(" ".join(piece) for piece in pieces if len(piece) > 1)

@@ -1,0 +1,75 @@
+"""What the trends say together, in the words of a heading: the overview and the list of trends use the same."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from webapp.core import formatting
+from webapp.trends.summaries import Row, State, Step
+from worker.contract.workload import TargetKind
+
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+VERBS = {State.FROZE: "froze", State.SLOWER: "got slower", State.FASTER: "got faster"}
+SIGNS = {State.FROZE: "‖", State.SLOWER: "▼", State.FASTER: "▲", State.STEADY: "", State.SHORT: ""}
+LABELS = {
+    State.FROZE: "Froze", State.SLOWER: "Slower", State.FASTER: "Faster", State.STEADY: "Steady",
+    State.SHORT: "New",
+}  # fmt: skip
+
+
+def number(count: int) -> str:
+    """In words up to nine."""
+    return NUMBERS[count] if count < len(NUMBERS) else formatting.count(count)
+
+
+def noun(rows: Sequence[Row], count: int) -> str:
+    """Drives, or targets if one of the rows is a directory."""
+    word = "target" if any(row.target.kind == TargetKind.DIRECTORY for row in rows) else "drive"
+    return word if count == 1 else f"{word}s"
+
+
+def counts(rows: Sequence[Row]) -> Mapping[State, int]:
+    found = Counter(row.summary.state for row in rows)
+    return {state: found[state] for state in State}
+
+
+def changes(rows: Sequence[Row], states: Sequence[State]) -> list[str]:
+    """“one drive got slower”, “two froze”. The first names what is counted."""
+    found = counts(rows)
+    judged = [row for row in rows if row.summary.state is not State.SHORT]
+    phrases: list[str] = []
+    for state in states:
+        if count := found[state]:
+            what = "" if phrases else f" {noun(judged, count)}"
+            phrases.append(f"{number(count)}{what} {VERBS[state]}")
+    return phrases
+
+
+def sentence(phrases: Sequence[str]) -> str:
+    """Joined, with a capital letter."""
+    text = ", ".join(phrases)
+    return text[:1].upper() + text[1:]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of a step, in words: “18 %”, “firmware”."""
+
+    size: str
+    cause: str
+
+
+def change_of(step: Step) -> Change:
+    causes = [label.rpartition(".")[2].replace("_", " ") for label in step.changed]
+    more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
+    percent = abs(100 * (step.ratio - 1))
+    return Change(
+        f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %", f"{causes[0]}{more} changed" if causes else ""
+    )
+
+
+def trend_address(row: Row) -> str:
+    return f"{reverse('trends')}?{urlencode({'plan': row.plan.slug, 'target': str(row.target)})}"

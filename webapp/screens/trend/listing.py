@@ -1,0 +1,125 @@
+"""The list of trends: a sparkline, the last change and a verdict each; as rows or as a grid of small charts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.http import QueryDict
+from django.utils.http import urlencode
+
+from webapp.screens.trend.claims import (
+    LABELS,
+    SIGNS,
+    change_of,
+    changes,
+    counts,
+    noun,
+    sentence,
+    trend_address,
+)
+from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
+from webapp.trends.summaries import Row, State, worst_by_target
+
+CHANGED = (State.FROZE, State.SLOWER, State.FASTER)
+VIEWS = {"list": "List", "grid": "Grid"}
+SPARK = {"list": (400, 36), "grid": (280, 64)}  # px
+MOST_STEADY = 200
+
+
+@dataclass(frozen=True)
+class TrendRow:
+    """`change` and `cause` are those of the last step; `at` is when it came."""
+
+    target: str
+    model: str
+    plan: str
+    address: str
+    run: int
+    value: str
+    spark: Sparkline
+    change: str
+    at: datetime | None
+    cause: str
+    spread: str
+    tone: str
+    sign: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Chip:
+    label: str
+    count: int
+    address: str
+    is_current: bool
+
+
+def trend_list(query: QueryDict, rows: Sequence[Row]) -> dict[str, Any]:
+    """The context of the page. `state` and `view` are in the address."""
+    states = counts(rows)
+    state = next((each for each in State if each.value == query.get("state")), None)
+    view = query.get("view", "list") if query.get("view") in VIEWS else "list"
+    scale = Scale.of(row.summary for row in rows)
+    kept = [row for row in rows if state in (None, row.summary.state)]
+    width, height = SPARK[view]
+    shown = [_row(row, scale, width, height) for row in kept[:MOST_STEADY] if row.summary.state not in CHANGED]
+    changed = [_row(row, scale, width, height) for each in CHANGED for row in kept if row.summary.state is each]
+    return {
+        "heading": heading(rows),
+        "has_trends": bool(rows),
+        "chips": [
+            Chip("All", len(rows), _address(query, "state", ""), state is None),
+            *(Chip(LABELS[each], states[each], _address(query, "state", each.value), each is state)
+              for each in State if states[each]),
+        ],
+        "views": [(label, _address(query, "view", "" if key == "list" else key), key == view)
+                  for key, label in VIEWS.items()],
+        "view": view,
+        "scale": scale,
+        "changed": changed,
+        "steady": shown,
+        "more": max(0, sum(row.summary.state not in CHANGED for row in kept) - len(shown)),
+        "unfold": state is not None or not changed,
+    }  # fmt: skip
+
+
+def heading(rows: Sequence[Row]) -> str:
+    """Of the drives, each by its worst trend: it agrees with the overview."""
+    worst = worst_by_target(rows)
+    judged = [row for row in worst if row.summary.state is not State.SHORT]
+    if not judged:
+        return "No trend yet: too few runs" if rows else "No trend yet"
+    phrases = changes(worst, (State.FROZE, State.SLOWER, State.FASTER))
+    if phrases:
+        return sentence(phrases)
+    return f"All {len(judged)} {noun(judged, 2)} are steady" if len(judged) > 1 else "The trend is steady"
+
+
+def _address(query: QueryDict, name: str, value: str) -> str:
+    pairs = {key: query.get(key, "") for key in ("plan", "target", "state", "view")} | {name: value}
+    text = urlencode({key: str(text) for key, text in pairs.items() if text})
+    return f"?{text}" if text else "?"
+
+
+def _row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
+    summary = row.summary
+    change = change_of(summary.step) if summary.step else None
+    state = summary.state
+    sign = "" if summary.step is None else "▲" if summary.step.better else "▼"
+    return TrendRow(
+        target=str(row.target),
+        model=row.target.model,
+        plan=row.plan.title,
+        address=trend_address(row),
+        run=row.newest_run,
+        value=summary.text,
+        spark=sparkline(summary, scale, width=width, height=height),
+        change=f"{sign} {change.size}" if change else "",
+        at=summary.step.at if summary.step else None,
+        cause=change.cause if change else "",
+        spread=f"± {100 * summary.spread:.1f} %" if summary.spread is not None else "–",
+        tone=state.value if state in CHANGED else State.STEADY.value,
+        sign=SIGNS[state],
+        verdict=LABELS[state],
+    )
