@@ -32,7 +32,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     """File -> what scripts read from it. The only list of structs; what their fields need is added."""
     from webapp.core.formatting import ShownAs
     from webapp.screens import payloads
-    from webapp.screens.bench.charts import BenchCharts
+    from webapp.screens.bench.charts import BenchCharts, LoadCharts
     from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, SeriesName, TimeCharts
     from webapp.screens.hosts.views import Enrolment, LogTail
     from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
@@ -41,7 +41,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
 
     return {
         "charts": (("ShownAs", ShownAs), payloads.ChartCeiling),
-        "bench": (BenchCharts,),
+        "bench": (BenchCharts, LoadCharts),
         "compare": (MeansCharts, ScatterCharts, LatencyCharts, TimeCharts, SeriesName),
         "hosts": (Enrolment, LogTail),
         "imports": (Begun, Added, ImportProblem, ColumnPreview, LabelPreview),

@@ -27,7 +27,8 @@ from webapp.analysis.trial_metrics import COMPARED
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import PARQUET, Input, Paged, json_of, schema_of
 from webapp.api.results import FILTERS, asked_pairs
-from webapp.bench.answer import BenchAnswer, answer
+from webapp.bench.answer import BenchAnswer
+from webapp.bench.assembly import answer
 from webapp.bench.products import BenchRefused
 from webapp.bench.saved import checked_query
 from webapp.bench.side_by_side import read_asked, side_by_side

@@ -1,19 +1,18 @@
-"""The rows of Bench as a table for files: a row for each product at each workload, in stored units."""
+"""The answer of Bench as structs: what its page, its frozen report, the API and files show; and its rows as a table."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from typing import Literal
 
 import msgspec
 
-from webapp.bench.matching import Matched
-from webapp.bench.products import Product
-from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import Row, Shown, SideBySide
-from webapp.bench.workloads import Panel
+from webapp.analysis.question import MARGIN
+from webapp.bench.forest import RatioState, Whisker
+from webapp.core.formatting import ShownAs
 from webapp.core.table_files import Column, Kind, Table
 from webapp.results.metrics import Missing
 
-# The numbers of Bench as structs, for the API. Values are in the metric's stored unit: 1/s, B/s, ns.
+# Values are in the metric's stored unit: 1/s, B/s, ns. What was added after reports were frozen has a default.
 
 
 class BenchPrice(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +27,9 @@ class BenchProduct(msgspec.Struct, frozen=True, kw_only=True):
     results: int  # that were read
     cut: bool  # it has more results; the others may contain workloads that are lacking here
     lacking: int  # workloads that another product has
+    short: str = ""  # the name, with its middle left out if it is long
+    kind: str = ""  # drive model, reference …
+    colour: int = 0  # its number
     price: BenchPrice | None  # of its drive model or controller, as a person entered it
 
 
@@ -46,6 +48,15 @@ class BenchCell(msgspec.Struct, frozen=True, kw_only=True):
     unstated: int  # factors that an import does not state
     assumed: str  # the queue depth and jobs among them: QD 1, 1 job
     doubts: tuple[str, ...]
+    text: str = ""  # the mean with its unit
+    spread: str = ""  # its interval; "" without one
+    ratio_text: str = ""  # ×2.60 or −38 %, one form on the page
+    ratio_spread: str = ""  # ×2.41 to ×2.80
+    state: RatioState | None = None  # what may be said of the ratio
+    why: str = ""  # it is unclear
+    whisker: Whisker | None = None  # what `whisker_low` to `whisker_high` is
+    whisker_low: float | None = None
+    whisker_high: float | None = None
 
 
 class BenchMixed(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +90,79 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[BenchCell, ...]
     mixed: tuple[BenchMixed, ...]
     missing: tuple[BenchMissing, ...]
+    key: str = ""  # of the workload
+    name: str = ""  # with its pattern
+    labels: tuple[str, ...] = ()  # its levels of `BenchAnswer.label_columns`
+    shown_as: ShownAs = "number"
+    lower_is_better: bool = False
+
+
+class ForestGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """The workloads of one pattern on the plot. Numbers are places in `BenchAnswer.rows`."""
+
+    name: str  # Random read
+    words: str  # what they have in common, and other groups have not: 4 KiB
+    metric: str
+    rows: tuple[int, ...]
+    shared: tuple[int, ...]  # also those that are not on the plot
+    series: tuple[int, ...]  # of the sentence
+    axis: str  # the factor along which it is said; "" for one workload
+
+
+class RatioGrid(msgspec.Struct, frozen=True, kw_only=True):
+    """All shared workloads of one pattern by two factors. Numbers are places in `BenchAnswer.rows`."""
+
+    name: str
+    across: str  # labels of the factors
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int | None, ...]], ...]
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    lead: str  # the answer
+    rest: str  # its second half
+    line: tuple[str, ...]  # sentences below it
+    pills: tuple[str, ...]  # what weakens it: measured once, hosts differ
+    repeats: str  # 4 repeats; "" if it is a pill
+
+
+class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):
+    level: str  # queue depth, jobs or block size
+    x: float
+    y: float
+    x_text: str
+    y_text: str
+    n: int
+
+
+class LoadSeries(msgspec.Struct, frozen=True, kw_only=True):
+    product: str
+    points: tuple[LoadPoint, ...]
+
+
+class LoadBand(msgspec.Struct, frozen=True, kw_only=True):
+    """A limit that a finding states. `along`: `x` and `y` are values of an axis, `product` is x times y."""
+
+    along: Literal["x", "y", "product"]
+    low: float
+    high: float
+    text: str
+
+
+class LoadCurve(msgspec.Struct, frozen=True, kw_only=True):
+    """Rate across and latency up, a point for each load; without latencies the rate over block size."""
+
+    name: str  # Random read
+    words: str
+    has_latency: bool
+    x_label: str
+    y_label: str
+    level_label: str
+    x_shown_as: ShownAs | None  # None: block sizes
+    y_shown_as: ShownAs
+    series: tuple[LoadSeries, ...]
+    bands: tuple[LoadBand, ...]
 
 
 class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,83 +177,13 @@ class BenchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[BenchRow, ...]
     conclusions: tuple[str, ...]
     advice: tuple[BenchAdvice, ...]
-
-
-def answer(found: SideBySide) -> BenchAnswer:
-    matched = found.matched
-    return BenchAnswer(
-        baseline=str(found.asked.baseline),
-        products=tuple(_product(found, product) for product in found.products),
-        workloads=found.workloads,
-        shared=found.shared,
-        by_all=found.by_all,
-        confounded=found.confounded,
-        latency_kinds=found.latency_kinds,
-        headlines=tuple(_answer_row(matched, row, row.title) for row in found.headlines),
-        rows=tuple(_answer_row(matched, row, row.panel.name) for group in found.groups for row in group.rows),
-        conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
-        advice=tuple(
-            BenchAdvice(why=one.why, compare=one.words, query=query_of(one.nearest) if one.nearest else "")
-            for one in found.advice
-        ),
-    )
-
-
-def _product(found: SideBySide, product: Product) -> BenchProduct:
-    price = found.prices.get(product)
-    return BenchProduct(
-        product=str(product),
-        name=found.matched.names[product],
-        results=len(found.read.rows[product]),
-        cut=product in found.read.cut,
-        lacking=len(found.missing[product]),
-        price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
-        if price
-        else None,
-    )
-
-
-def _answer_row(matched: Matched, row: Row, title: str) -> BenchRow:
-    panel: Panel = row.panel
-    cells = zip(matched.products, row.cells, strict=True)
-    return BenchRow(
-        title=title,
-        workload=matched.texts[row.workload.key],
-        metric=panel.metric.key,
-        unit=panel.metric.unit,
-        direction=panel.direction,
-        cells=tuple(_cell(product, shown) for product, shown in cells if shown),
-        mixed=tuple(
-            BenchMixed(product=str(product), choose=mixed.text)
-            for product, mixed in zip(matched.products, row.mixed, strict=True)
-            if mixed
-        ),
-        missing=tuple(
-            BenchMissing(product=str(product), why=matched.why_missing(product, row.workload))
-            for product, shown, mixed in zip(matched.products, row.cells, row.mixed, strict=True)
-            if not (shown or mixed)
-        ),
-    )
-
-
-def _cell(product: Product, shown: Shown) -> BenchCell:
-    summary, against = shown.cell.summary, shown.cell.against_baseline
-    return BenchCell(
-        product=str(product),
-        mean=summary.mean,
-        low=summary.low,
-        high=summary.high,
-        n=summary.n,
-        ratio=against.ratio.value if against else None,
-        ratio_low=against.ratio.low if against else None,
-        ratio_high=against.ratio.high if against else None,
-        better=against.better if against else None,
-        part=shown.part,
-        pooled=shown.pooled,
-        unstated=len(shown.unstated),
-        assumed=shown.assumed,
-        doubts=shown.doubts,
-    )
+    verdict: Verdict | None = None
+    margin: float = MARGIN  # differences below it count as none
+    label_columns: tuple[str, ...] = ()
+    forest: tuple[ForestGroup, ...] = ()
+    grids: tuple[RatioGrid, ...] = ()
+    loads: tuple[LoadCurve, ...] = ()
+    same: tuple[str, ...] = ()  # levels and properties that all rows of the plot have
 
 
 _COLUMNS = (

@@ -125,12 +125,18 @@ class Curve:
     factor: str
     words: str  # what all its workloads have in common
     levels: tuple[Value, ...]
+    keys: tuple[str, ...]  # of the workloads at these levels
     points: Mapping[Product, Mapping[Value, Cell]]
     is_shown: bool = False  # the others differ from a shown one in the levels of the rest
 
     @property
     def label(self) -> str:
         return factor_words(self.factor)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether at least two products are on it."""
+        return len(self.points) > 1
 
     @property
     def texts(self) -> list[str]:
@@ -195,7 +201,8 @@ def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Seque
         for product in matched.products:
             if cell := matched.cell(panel, product, one.key):
                 points.setdefault(product, {})[one.point[factor]] = cell
-    return Curve(panel, factor, words, tuple(one.point[factor] for one in ordered), points)
+    levels, keys = tuple(one.point[factor] for one in ordered), tuple(one.key for one in ordered)
+    return Curve(panel, factor, words, levels, keys, points)
 
 
 def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:

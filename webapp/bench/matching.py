@@ -21,7 +21,7 @@ from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
 from webapp.analysis.words import Sentences, form_of
 from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of
-from webapp.bench.products import Product
+from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import (
     JOBS,
     RATE,
@@ -280,10 +280,11 @@ class Matched:
 
 
 def match(
-    found: Rows, names: Mapping[Product, str], baseline: Product, choice: str, ignored: Collection[str] = ()
+    found: Rows, names: Mapping[Product, str], baseline: Product | None, choice: str, ignored: Collection[str] = ()
 ) -> Matched:
     """The rates, a percentile, and `choice`, a key of CHOICES. Factors in `ignored` are not part of a workload: their
-    levels are pooled."""
+    levels are pooled. Without a `baseline` it is the slower one of two products, so that the ratio says how much faster
+    the other one is; of several products, and of runs, which have an order, the first one."""
     found = {product: [_without_repeats(row) for row in rows] for product, rows in found.items()}
     grid = Grid(found, ignored)
     percentile = percentile_of(found.values())
@@ -337,12 +338,13 @@ def _concluded(
     grouped: Grouped,
     products: tuple[Product, ...],
     names: Mapping[Product, str],
-    baseline: Product,
+    baseline: Product | None,
     texts: Mapping[str, str],
     percentile: str,
 ) -> Matched:
     mixed = grid.mixed
     cells = {key: cell for key, cell in _measured(grid, grouped) if key not in mixed}
+    baseline = baseline or _default_baseline(products, [key for key, p in grid.panels.items() if p.choice == RATE], cells)
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
     (found,) = conclusions([GroupedCells(grouped, cells, baselines)], MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
@@ -370,6 +372,22 @@ def _concluded(
         by_direction={place: rows for place, rows in grid.by_direction.items() if not grid.is_mixed(place[0], rows)},
         placed=grid.placed,
     )
+
+
+def _default_baseline(
+    products: Sequence[Product], rates: Collection[str], cells: Mapping[CellKey, Measured]
+) -> Product:
+    """The product that is slower by more than the margin at more workloads; `rates`: keys of the panels of rates."""
+    if len(products) != 2 or any(product.kind is Kind.RUN for product in products):
+        return products[0]
+    first, second = map(str, products)
+    pairs = [
+        (cell.mean, other.mean)
+        for (panel, name, key), cell in cells.items()
+        if name == first and panel in rates and (other := cells.get((panel, second, key)))
+    ]
+    leads = [sum(a > b * (1 + MARGIN) for a, b in sides) for sides in (pairs, [(b, a) for a, b in pairs])]
+    return products[0] if leads[1] >= leads[0] else products[1]
 
 
 def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]]:

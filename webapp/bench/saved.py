@@ -42,7 +42,7 @@ def asked_by(query: str) -> Asked:
 def query_of(asked: Asked) -> str:
     """The address of Bench that asks this."""
     pairs = [("product", str(product)) for product in asked.products]
-    pairs += [("baseline", str(asked.baseline))] if asked.baseline != asked.products[0] else []
+    pairs += [("baseline", str(asked.baseline))] if asked.baseline else []
     pairs += [("metric", asked.choice)] if asked.choice != RATE else []
     pairs += [("ignore", name) for name in sorted(asked.ignored)]
     pairs += [("hold", f"{factor}:{level}") for factor, level in asked.held]

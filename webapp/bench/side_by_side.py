@@ -202,7 +202,7 @@ class Asked:
     """What the address says."""
 
     products: tuple[Product, ...]
-    baseline: Product
+    baseline: Product | None = None  # None: chosen by `match`
     choice: str = RATE  # key of matching.CHOICES: the metric of bars and curves
     ladder: str = ""  # key of a workload
     ignored: frozenset[str] = frozenset()  # factors in which matched workloads may differ
@@ -373,12 +373,17 @@ class SideBySide:
         return tuple(_groups(self.matched, self.asked))
 
     @cached_property
-    def _curves(self) -> tuple[Curve, ...]:
+    def all_curves(self) -> tuple[Curve, ...]:
+        """Also those that differ from a shown one in the levels of the other factors."""
         return tuple(curves(self.matched, self.asked.choice))
 
     @property
     def curves(self) -> tuple[Curve, ...]:
-        return tuple(curve for curve in self._curves if curve.is_shown)
+        return tuple(curve for curve in self.all_curves if curve.is_shown)
+
+    @cached_property
+    def rate_curves(self) -> tuple[Curve, ...]:
+        return self.all_curves if self.asked.choice == RATE else tuple(curves(self.matched, RATE))
 
     @cached_property
     def ladder(self) -> Ladder | None:
@@ -389,13 +394,18 @@ class SideBySide:
         return ladders(self.matched)
 
     @cached_property
+    def seen(self) -> tuple[tuple[Curve, Seen], ...]:
+        """What curves show as a whole: those of the chosen metric, and those of rates."""
+        every = (*self.all_curves, *(() if self.asked.choice == RATE else self.rate_curves))
+        return tuple((curve, one) for curve in every for one in seen_in(curve, self.matched.names))
+
+    @cached_property
     def findings(self) -> tuple[Finding, ...]:
-        rates = () if self.asked.choice == RATE else curves(self.matched, RATE)
+        shown = {id(curve) for curve in self.all_curves if curve.is_shown}
         seen = (
             Finding(curve.panel, once(one), _place(one))
-            for curve in (*self._curves, *rates)
-            for one in seen_in(curve, self.matched.names)
-            if curve.is_shown or one.kind in _BETWEEN
+            for curve, one in self.seen
+            if id(curve) in shown or one.kind in _BETWEEN
         )
         return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
 
@@ -438,7 +448,7 @@ class SideBySide:
     def advice(self) -> tuple[Advice, ...]:
         """For each product with results that has no ratio to the baseline, and for those with cells that are no number:
         why, and the nearest comparison that gives a ratio."""
-        baseline, mixed = self.asked.baseline, self._mixed
+        baseline, mixed = self.matched.baseline, self._mixed
         others = [product for product in self.products if product not in (baseline, *self.empty)]
         compared = {name for _, name, _ in self.matched.concluded.points} | self.matched.overlapping
         pairs = [(baseline, other) for other in others if str(other) not in compared and baseline not in self.empty]
@@ -468,7 +478,7 @@ class SideBySide:
             asked = replace(
                 self.asked,
                 products=candidate.products,
-                baseline=candidate.products[0],
+                baseline=None,
                 ignored=self.asked.ignored | candidate.ignored,
                 held=(*self.asked.held, *candidate.held),
             )
@@ -603,6 +613,6 @@ def _held(texts: Iterable[str]) -> Held:
     return tuple((name, level) for name, _, level in pairs)
 
 
-def _baseline(text: str, products: Sequence[Product]) -> Product:
-    """The first product if the baseline is not one of the products."""
-    return next((product for product in products if str(product) == text), products[0])
+def _baseline(text: str, products: Sequence[Product]) -> Product | None:
+    """None if the baseline is not one of the products."""
+    return next((product for product in products if str(product) == text), None)

@@ -1,8 +1,10 @@
 /** Bench and the pages of products. The server renders all tables and bars. */
 
 import "../styles/bench.css";
+import "../styles/benchForest.css";
 import "../styles/picks.css";
 import { initBenchCharts } from "../features/benchCharts";
+import { initBenchLoad } from "../features/benchLoad";
 import { initBenchPicker } from "../features/benchPicker";
 import { initBenchScroll } from "../features/benchScroll";
 import { initChoiceForms } from "../features/choiceForm";
@@ -11,5 +13,6 @@ import { initFold } from "../features/fold";
 initBenchPicker();
 initBenchScroll();
 initBenchCharts();
+initBenchLoad();
 initFold();
 initChoiceForms();

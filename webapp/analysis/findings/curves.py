@@ -230,7 +230,11 @@ def noise_of(comparison: Comparison, panel: int, curves: Sequence[Curve]) -> Noi
         if freedom >= MIN_FREEDOM:
             raised = 1 + 1 / math.sqrt(2 * freedom)
             return Noise(max(raised * math.sqrt(squares / freedom), NO_NOISE), of_repeats=True)
-    logs = [curve.logs for curve in curves if curve.panel == panel]
+    return smoothness([curve.logs for curve in curves if curve.panel == panel])
+
+
+def smoothness(logs: Sequence[Sequence[float]]) -> Noise | None:
+    """From ln(value) along curves whose values were measured once; the method is that of `noise_of`."""
     estimates = [
         (1 + 3 * 1.8 / math.sqrt(len(residuals))) * sorted(residuals)[len(residuals) // 4] / QUARTILE
         for residuals in (list(map(abs, chain(*map(residuals_of, logs)))) for residuals_of in (_thirds, _steps, _level))

@@ -6,8 +6,10 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 
+from webapp.bench.answer import BenchAnswer, ForestGroup
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, read_asked
+from webapp.bench.side_by_side import Asked, SideBySide, read_asked
+from webapp.bench.workloads import DEPTH, MAIN, PREFIX, RATE
 
 # The pages of products.
 
@@ -56,3 +58,36 @@ def with_value(data: QueryDict, **changes: str | list[str]) -> str:
     for key, value in changes.items():
         changed.setlist(key, value if isinstance(value, list) else [value])
     return f"?{changed.urlencode()}"
+
+
+# The same question in Explore.
+
+_SERIES = {
+    Kind.MODEL: "model", Kind.SERIAL: "serial", Kind.HOST: "host", Kind.CONTROLLER: "controller", Kind.TARGET: "target",
+    Kind.LAYOUT: "layout", Kind.RUN: "run", Kind.IMPORT: "import",
+}  # fmt: skip
+_DIMENSIONS = {"import": "imported"}  # of filters with another name
+
+
+def explore_address(found: SideBySide, answer: BenchAnswer) -> str:
+    """The products as series, along the factor of the verdict; the other factors at its levels. "" for products that
+    Explore cannot tell apart."""
+    kinds = {product.kind for product in found.products}
+    if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in found.products):
+        return ""
+    key = _SERIES[kinds.pop()]
+    group = next((one for one in answer.forest if one.axis and not one.axis.startswith(PREFIX)), None)
+    pairs = [(key, product.value) for product in found.products]
+    pairs += [("x", group.axis if group else DEPTH), ("series", _DIMENSIONS.get(key, key)), ("panel", "pattern")]
+    pairs += [("metric", _metric(found, group))]
+    if group:
+        workload = found.matched.workloads[answer.rows[group.series[0]].key]
+        same = [name for name in MAIN if name != group.axis and name in workload.point]
+        pairs += [(f"factor.{name}", str(workload.point[name])) for name in same]
+    return f"{reverse('explore')}?{urlencode(pairs)}"
+
+
+def _metric(found: SideBySide, group: ForestGroup | None) -> str:
+    if found.asked.choice != RATE:
+        return found.asked.choice
+    return group.metric if group else "iops"

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
+from typing import Literal
 
 from django.utils.timezone import localtime
 
+from webapp.bench.answer import BenchProduct, LoadCurve
 from webapp.bench.curves import Curve, Ladder
 from webapp.bench.product_history import OverTime
 from webapp.bench.products import Product
@@ -59,6 +61,47 @@ class BenchCharts(Payload, frozen=True, kw_only=True):
     charts: tuple[BenchChart, ...]  # in the order of the canvases
 
 
+class LoadChartPoint(Payload, frozen=True, kw_only=True):
+    x: float
+    y: float
+    label: str  # the level, beside the point; "" beside most block sizes
+    text: str  # both values
+
+
+class LoadChartSeries(Payload, frozen=True, kw_only=True):
+    colour: int  # its number
+    name: str
+    points: tuple[LoadChartPoint, ...]
+
+
+class LoadChartBand(Payload, frozen=True, kw_only=True):
+    """A limit. `product` is x times y: a diagonal where both axes are logarithmic."""
+
+    along: Literal["x", "y", "product"]
+    low: float
+    high: float
+    text: str
+
+
+class LoadChartTick(Payload, frozen=True, kw_only=True):
+    value: float
+    text: str
+
+
+class LoadChart(Payload, frozen=True, kw_only=True):
+    x_label: str
+    y_label: str
+    x_shown_as: ShownAs | None  # None: `ticks` are the levels, on a logarithmic axis
+    y_shown_as: ShownAs
+    ticks: tuple[LoadChartTick, ...]
+    series: tuple[LoadChartSeries, ...]
+    bands: tuple[LoadChartBand, ...]
+
+
+class LoadCharts(Payload, frozen=True, kw_only=True):
+    charts: tuple[LoadChart, ...]  # in the order of the canvases
+
+
 Names = Mapping[Product, str]
 Colours = Mapping[Product, int]
 
@@ -79,6 +122,73 @@ class ChartTable:
     unit: str
     rows: tuple[TableRow, ...]
     gaps: tuple[str, ...] = ()  # products with levels between others that they lack
+
+
+def load_chart(load: LoadCurve, products: Sequence[BenchProduct]) -> LoadChart:
+    known = {product.product: product for product in products}
+    ticks = {point.x: point.x_text for series in load.series for point in series.points} if not load.has_latency else {}
+    return LoadChart(
+        x_label=load.x_label,
+        y_label=load.y_label,
+        x_shown_as=load.x_shown_as,
+        y_shown_as=load.y_shown_as,
+        ticks=tuple(LoadChartTick(value=value, text=ticks[value]) for value in sorted(ticks)),
+        series=tuple(
+            LoadChartSeries(
+                colour=known[series.product].colour,
+                name=known[series.product].short,
+                points=tuple(
+                    LoadChartPoint(
+                        x=point.x,
+                        y=point.y,
+                        label=point.level if load.has_latency else "",
+                        text=f"{load.level_label} {point.level}: {point.x_text}, {point.y_text}"
+                        if load.has_latency
+                        else f"{point.level}: {point.y_text}",
+                    )
+                    for point in series.points
+                ),
+            )
+            for series in load.series
+        ),
+        bands=tuple(
+            LoadChartBand(along=band.along, low=band.low, high=band.high, text=band.text) for band in load.bands
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class LoadTable:
+    """`rows`: the level, and the values of each product of the chart; "" where it was not measured."""
+
+    name: str
+    words: str
+    title: str
+    level: str
+    products: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+
+
+def load_table(load: LoadCurve, products: Sequence[BenchProduct]) -> LoadTable:
+    names = {product.product: product.name for product in products}
+    levels = dict.fromkeys(point.level for series in load.series for point in series.points)
+    texts = [
+        {
+            point.level: f"{point.x_text}, {point.y_text}" if load.has_latency else point.y_text
+            for point in series.points
+        }
+        for series in load.series
+    ]
+    return LoadTable(
+        name=load.name,
+        words=load.words,
+        title="Load curve" if load.has_latency else "By block size",
+        level=load.level_label,
+        products=tuple(names[series.product] for series in load.series),
+        rows=tuple(
+            TableRow(level, tuple(own.get(level, Missing.NOT_MEASURED) for own in texts)) for level in levels
+        ),
+    )
 
 
 def curve_chart(curve: Curve, names: Names, colours: Colours, ceilings: Sequence[ChartCeiling] = ()) -> BenchChart:

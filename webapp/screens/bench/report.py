@@ -56,7 +56,7 @@ def warnings(found: SideBySide) -> Iterator[str]:
     if found.matched.overlapping:
         same = ", ".join(name for product, name in names.items() if str(product) in found.matched.overlapping)
         yield (
-            f"No ratio to the baseline {names[found.asked.baseline]} where {same} has the same results: they would be "
+            f"No ratio to the baseline {names[found.matched.baseline]} where {same} has the same results: they would be "
             "compared with themselves."
         )
 
@@ -244,7 +244,7 @@ def _columns(found: SideBySide) -> Sequence[ReportColumn]:
             name=found.matched.names[product],
             kind=found.kind_of(product),
             colour=found.colours[product],
-            is_baseline=product == found.asked.baseline,
+            is_baseline=product == found.matched.baseline,
             results=len(rows),
             is_cut=product in found.read.cut,
         )

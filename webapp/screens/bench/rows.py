@@ -8,6 +8,8 @@ from django.http import QueryDict
 
 from webapp.analysis.answer import Cell
 from webapp.analysis.words import unclear
+from webapp.bench.answer import BenchAnswer
+from webapp.bench.assembly import shortened
 from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
@@ -27,6 +29,7 @@ class Column:
     product: Product
     kind: str
     name: str
+    short: str
     colour: int
     address: str  # of its own page, "" without one
     is_baseline: bool
@@ -45,9 +48,10 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
             product=product,
             kind=found.kind_of(product),
             name=found.matched.names[product],
+            short=shortened(found.matched.names[product]),
             colour=found.colours[product],
             address=product_address(product),
-            is_baseline=product == found.asked.baseline,
+            is_baseline=product == found.matched.baseline,
             as_baseline=with_value(data, baseline=str(product)),
             removed=without(data, product),
             missing=len(found.missing[product]),
@@ -57,6 +61,20 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
         )
         for product in found.products
     ]
+
+
+def plans_of(
+    found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]
+) -> dict[tuple[int, str], str]:
+    """The value of the button Plan, by the place of a row and the product that lacks it, where a plan can measure it."""
+    plannable = {column.product for column in columns if not column.why_no_plan}
+    lacking = {product: {one.key: one for one in found.missing[product]} for product in plannable}
+    return {
+        (place, str(product)): f"{row.key} {product}"
+        for place, row in enumerate(answer.rows)
+        for product in plannable
+        if (workload := lacking[product].get(row.key)) and not why_not_alone(workload)
+    }
 
 
 _IOPS = METRICS["iops"].label

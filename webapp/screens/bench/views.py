@@ -1,7 +1,7 @@
 """The page Bench: two to eight products side by side. Its address contains everything."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -14,20 +14,22 @@ from django.utils.safestring import SafeString
 
 from webapp.analysis.models import Price
 from webapp.analysis.services import KINDS, remove_price, set_price
-from webapp.bench.answer import answer, bench_table
+from webapp.bench.answer import bench_table
+from webapp.bench.assembly import answer
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
 from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import Group, SideBySide, side_by_side
+from webapp.bench.side_by_side import SideBySide, side_by_side
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
 from webapp.screens.access import operator_action, own_action, page, person
-from webapp.screens.bench.address import bench_address, product_address, read_address, with_value
+from webapp.screens.bench.address import bench_address, explore_address, product_address, read_address, with_value
 from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.report import ROWS_SHOWN, ceilings_of, notes, shared_words, warnings
-from webapp.screens.bench.rows import ShownRow, columns_of, in_place_of_values, shown_row
+from webapp.screens.bench.report import ceilings_of, notes, shared_words, warnings
+from webapp.screens.bench.rows import columns_of, in_place_of_values, plans_of
+from webapp.screens.bench.sections import sections
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
@@ -143,13 +145,6 @@ def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
 KEPT = ("baseline", "metric", "ignore", "hold", "saved")  # if other products are chosen
 
 
-@dataclass(frozen=True)
-class ShownGroup:
-    name: str
-    rows: tuple[ShownRow, ...]
-    more: int  # rows that are not shown
-
-
 @page
 def bench_page(request: HttpRequest) -> HttpResponse:
     if request.GET.getlist("result"):
@@ -163,7 +158,7 @@ def bench_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/bench.html", context, status=422)
     if asked is None:
         return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
-    found = side_by_side(replace(asked, most_rows=None if request.GET.get("all") else ROWS_SHOWN))
+    found = side_by_side(asked)
     kept = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
     return render(request, "screens/bench.html", _context(request.GET, found) | {"kept": kept})
 
@@ -183,34 +178,38 @@ def _oldest_run_first(products: Sequence[Product]) -> list[Product]:
 
 def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     names = found.matched.names
+    made = answer(found)
     ceilings = ceilings_of(data, found)
     lines = drawn(ceilings.bounds)
-    charts = [curve_chart(curve, names, found.colours, lines) for curve in found.curves]
+    shown = [curve for curve in found.curves if curve.is_shared or len(found.products) == 1]
+    single = [curve for curve in found.curves if curve not in shown]
+    charts = [curve_chart(curve, names, found.colours, lines) for curve in (*shown, *single)]
     charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
     columns = columns_of(data, found)
-    no_plan = {column.product: column.why_no_plan for column in columns}
+    absent = in_place_of_values(found)
     return {
         "found": found,
+        "sections": sections(made, whole="all" in data, plans=plans_of(found, made, columns)),
         "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": columns,
         "picker": _picker(data, found.products),
-        "headlines": [shown_row(found, row, found.matched.texts[row.workload.key], no_plan) for row in found.headlines],
         "shared": shared_words(found),
-        "warnings": list(warnings(found)),
-        "groups": [_group(found, group, no_plan) for group in found.groups if group.rows],
-        "alone": sum(group.alone for group in found.groups),
+        "caveats": [*warnings(found), *notes(found)],
         "ceilings": ceilings,
-        "curves": [curve_table(curve, names, in_place_of_values(found)) for curve in found.curves],
+        "curves": [curve_table(curve, names, absent) for curve in shown],
+        "single_curves": [curve_table(curve, names, absent) for curve in single],
+        "curves_shown": len(shown),
+        "ladder_chart": len(shown) + len(single),
         "ladder": ladder_table(found.ladder) if found.ladder else None,
         "ladders": _ladders(found),
         "slow": [names[product] for product in found.ladder.slow] if found.ladder else [],
         "charts": BenchCharts(charts=tuple(charts)),
         "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
         "metric": CHOICES[found.asked.choice],
+        "explore": explore_address(found, made),
         "other_keys": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
-        "notes": list(notes(found)),
         "specifications": {
             "known": [one for one in found.differing if not one.is_partly_known],
             "partly": [one for one in found.differing if one.is_partly_known],
@@ -219,11 +218,6 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
         "held": [(factor_words(name), level, _without_held(data, name, level)) for name, level in found.asked.held],
         "ignored": [(factor_words(name), _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
     }
-
-
-def _group(found: SideBySide, group: Group, no_plan: Mapping[Product, str]) -> ShownGroup:
-    rows = tuple(shown_row(found, row, row.title, no_plan) for row in group.rows)
-    return ShownGroup(group.panel.name, rows, group.shared - len(rows))
 
 
 def _ladders(found: SideBySide) -> tuple[Option, ...]:

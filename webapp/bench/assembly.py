@@ -1,0 +1,271 @@
+"""Puts the answer of Bench together: each part is computed once, here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from msgspec import structs
+
+from webapp.analysis.findings.curves import Noise
+from webapp.analysis.words import unclear
+from webapp.bench.answer import (
+    BenchAdvice,
+    BenchAnswer,
+    BenchCell,
+    BenchMissing,
+    BenchMixed,
+    BenchPrice,
+    BenchProduct,
+    BenchRow,
+    ForestGroup,
+    RatioGrid,
+)
+from webapp.bench.forest import (
+    MOST,
+    chosen,
+    grid,
+    judgement,
+    levels_of,
+    main_series,
+    noises,
+    varying_factors,
+)
+from webapp.bench.load import load_curves
+from webapp.bench.products import Product
+from webapp.bench.saved import query_of
+from webapp.bench.side_by_side import Group, Row, Shown, SideBySide
+from webapp.bench.verdict import verdict
+from webapp.bench.workloads import BLOCK, MAIN, Workload, factor_words, in_words, level_text
+from webapp.results.metrics import Missing
+
+MOST_LABELS = 3  # columns of levels
+FEW_GROUPS, FEWER_ROWS = 2, 4  # the groups after the first ones have fewer rows on the plot
+SHORT_NAME, NAME_START, NAME_END = 34, 17, 14  # characters
+_SAID = (*MAIN, "ioengine", "direct", "size", "runtime")  # factors that are said if all workloads have one level
+
+
+def answer(found: SideBySide) -> BenchAnswer:
+    """What the page, its reports, the API and files show."""
+    parts = _Parts(found)
+    matched = found.matched
+    made = BenchAnswer(
+        baseline=str(matched.baseline),
+        products=tuple(_product(found, product) for product in found.products),
+        workloads=found.workloads,
+        shared=found.shared,
+        by_all=found.by_all,
+        confounded=found.confounded,
+        latency_kinds=found.latency_kinds,
+        headlines=tuple(parts.row(row, row.title, ()) for row in found.headlines),
+        rows=parts.rows,
+        conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
+        advice=tuple(
+            BenchAdvice(why=one.why, compare=one.words, query=query_of(one.nearest) if one.nearest else "")
+            for one in found.advice
+        ),
+        label_columns=tuple(map(factor_words, parts.label_factors)),
+        forest=tuple(parts.forest),
+        grids=tuple(parts.grids),
+        loads=tuple(load_curves(found)),
+        same=tuple(parts.same),
+    )
+    return structs.replace(made, verdict=verdict(found, made))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Rows, and where they stand."""
+
+    found: SideBySide
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Those with a shared workload."""
+        return tuple(group for group in self.found.groups if group.rows)
+
+    @cached_property
+    def places(self) -> dict[tuple[str, str], int]:
+        """The place of each row, by panel and workload."""
+        keys = ((row.panel.key, row.workload.key) for group in self.groups for row in group.rows)
+        return {key: place for place, key in enumerate(keys)}
+
+    @cached_property
+    def chosen(self) -> tuple[list[Workload], ...]:
+        """The workloads of each group that are on the plot."""
+        most = [MOST if place < FEW_GROUPS else FEWER_ROWS for place in range(len(self.groups))]
+        return tuple(
+            chosen([row.workload for row in group.rows], room) for group, room in zip(self.groups, most, strict=True)
+        )
+
+    @cached_property
+    def label_factors(self) -> tuple[str, ...]:
+        """They vary inside a group."""
+        names = dict.fromkeys(
+            name for group in self.groups for name in varying_factors([row.workload for row in group.rows])
+        )
+        main = [name for name in MAIN if name in names]
+        return (*main, *(name for name in names if name not in MAIN))[:MOST_LABELS]
+
+    @cached_property
+    def noises(self) -> Mapping[tuple[str, Product], Noise]:
+        return noises(self.found.all_curves)
+
+    @cached_property
+    def rows(self) -> tuple[BenchRow, ...]:
+        return tuple(
+            self.row(row, row.panel.name, self._labels(row.workload)) for group in self.groups for row in group.rows
+        )
+
+    def _labels(self, workload: Workload) -> tuple[str, ...]:
+        return tuple(
+            level_text(name, workload.point[name]) if name in workload.point else "" for name in self.label_factors
+        )
+
+    @property
+    def forest(self) -> Iterator[ForestGroup]:
+        common = self._common(self.groups)
+        for group, workloads in zip(self.groups, self.chosen, strict=True):
+            axis, series = main_series(workloads)
+            own = self._common([group])
+            yield ForestGroup(
+                name=group.panel.name,
+                words=in_words(workloads[0], [name for name in MAIN if name in own and name not in common]),
+                metric=group.panel.metric.key,
+                rows=self._in_rows(group, workloads),
+                shared=self._in_rows(group, [row.workload for row in group.rows]),
+                series=self._in_rows(group, series),
+                axis=axis,
+            )
+
+    def _in_rows(self, group: Group, workloads: Sequence[Workload]) -> tuple[int, ...]:
+        return tuple(self.places[group.panel.key, one.key] for one in workloads)
+
+    @staticmethod
+    def _common(groups: Sequence[Group]) -> frozenset[str]:
+        """The factors with one level in all rows."""
+        workloads = [row.workload for group in groups for row in group.rows]
+        stated = {name for one in workloads for name in one.point}
+        return frozenset(stated - set(varying_factors(workloads)))
+
+    @property
+    def grids(self) -> Iterator[RatioGrid]:
+        for group in self.groups:
+            made = grid([row.workload for row in group.rows])
+            if made:
+                yield RatioGrid(
+                    name=group.panel.name,
+                    across=factor_words(made.across),
+                    down=factor_words(made.down),
+                    columns=tuple(level_text(made.across, level) for level in made.columns),
+                    rows=tuple(
+                        (
+                            level_text(made.down, level),
+                            tuple(self.places[group.panel.key, one.key] if one else None for one in own),
+                        )
+                        for level, own in made.rows
+                    ),
+                )
+
+    @property
+    def same(self) -> Iterator[str]:
+        """`4 KiB`, `libaio`, `direct`, `60 s`, `storage1`"""
+        workloads = [row.workload for group in self.groups for row in group.rows]
+        common = self._common(self.groups)
+        for name in _SAID if workloads else ():
+            if name in common and len(levels_of(workloads, name)) == 1:
+                words = in_words(workloads[0], [name])
+                level = workloads[0].point[name]
+                if name == "direct":
+                    yield "direct" if level else "buffered"
+                elif name in (*MAIN, "ioengine"):
+                    yield from filter(None, [words if name != "ioengine" else str(level)])
+                else:
+                    yield level_text(name, level) if name == "runtime" else words
+        for fact in self.found.header:
+            if not fact.differs and all(len(values) == 1 for values in fact.values):
+                yield fact.values[0][0] if fact.label in ("Host", "Controller") else f"{fact.label} {fact.values[0][0]}"
+
+    def row(self, row: Row, title: str, labels: tuple[str, ...]) -> BenchRow:
+        found, matched, panel = self.found, self.found.matched, row.panel
+        return BenchRow(
+            title=title,
+            workload=matched.texts[row.workload.key],
+            metric=panel.metric.key,
+            unit=panel.metric.unit,
+            direction=panel.direction,
+            cells=tuple(
+                self._cell(panel.key, product, shown)
+                for product, shown in zip(found.products, row.cells, strict=True)
+                if shown
+            ),
+            mixed=tuple(
+                BenchMixed(product=str(product), choose=mixed.text)
+                for product, mixed in zip(found.products, row.mixed, strict=True)
+                if mixed
+            ),
+            missing=tuple(
+                BenchMissing(product=str(product), why=matched.why_missing(product, row.workload))
+                for product, shown, mixed in zip(found.products, row.cells, row.mixed, strict=True)
+                if not (shown or mixed)
+            ),
+            key=row.workload.key,
+            name=f"{panel.name} {matched.texts[row.workload.key]}",
+            labels=labels,
+            shown_as=panel.metric.shown_as,
+            lower_is_better=panel.metric.lower_is_better,
+        )
+
+    def _cell(self, panel: str, product: Product, shown: Shown) -> BenchCell:
+        summary, against = shown.cell.summary, shown.cell.against_baseline
+        judged = (
+            judgement(against, self.noises.get((panel, product)), self.noises.get((panel, self.found.matched.baseline)))
+            if against
+            else None
+        )
+        return BenchCell(
+            product=str(product),
+            mean=summary.mean,
+            low=summary.low,
+            high=summary.high,
+            n=summary.n,
+            ratio=against.ratio.value if against else None,
+            ratio_low=against.ratio.low if against else None,
+            ratio_high=against.ratio.high if against else None,
+            better=against.better if against else None,
+            part=shown.part,
+            pooled=shown.pooled,
+            unstated=len(shown.unstated),
+            assumed=shown.assumed,
+            doubts=shown.doubts,
+            text=shown.cell.text,
+            spread="" if summary.low is None else shown.cell.spread_text,
+            ratio_text=against.text if against else "",
+            ratio_spread=against.interval_text if against else "",
+            state=judged.state if judged else None,
+            why=unclear(against) if against and against.better is None else "",
+            whisker=judged.whisker if judged else None,
+            whisker_low=judged.low if judged else None,
+            whisker_high=judged.high if judged else None,
+        )
+
+
+def _product(found: SideBySide, product: Product) -> BenchProduct:
+    price, name = found.prices.get(product), found.matched.names[product]
+    return BenchProduct(
+        product=str(product),
+        name=name,
+        results=len(found.read.rows[product]),
+        cut=product in found.read.cut,
+        lacking=len(found.missing[product]),
+        price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
+        if price
+        else None,
+        short=shortened(name),
+        kind=found.kind_of(product),
+        colour=found.colours[product],
+    )
+
+
+def shortened(name: str) -> str:
+    """Without its middle: names of one family often differ at their end."""
+    return name if len(name) <= SHORT_NAME else f"{name[:NAME_START].rstrip()} … {name[-NAME_END:].lstrip()}"

@@ -1,0 +1,213 @@
+"""The rows of the forest plot: which workloads stand on it, and what may be said of each ratio.
+
+The plot shows a few workloads of each pattern. Where only one factor varies, such as the queue depth, these are its
+levels; where several vary, the others stay at one level. The rest of the shared workloads are in the grids of ratios.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, hypot, log, log1p
+
+from webapp.analysis.answer import BaselineRatio, Cell, Conclusion
+from webapp.analysis.claims import MIN_BLOCKS
+from webapp.analysis.findings.curves import Noise, smoothness
+from webapp.analysis.question import MARGIN
+from webapp.bench.alike import PLACES
+from webapp.bench.curves import Curve
+from webapp.bench.products import Product
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, MAIN, PATTERN, Workload, is_label
+from webapp.plans.points import in_order
+from webapp.plans.values import Value
+from worker.contract.workload import KIB
+
+# What may be said of a ratio.
+
+
+class RatioState(StrEnum):
+    DIFFERENT = "different"  # claimed: corrected for the page, or beyond the noise of values that were measured once
+    EQUAL = "equal"  # within the margin, with its whole interval
+    UNCLEAR = "unclear"  # neither
+    DRIFT = "drift"  # a difference, which may be drift: the products always ran in the same order
+    ONCE = "once"  # measured once, and the table does not say how noisy it is: only the ratio is known
+
+
+class Whisker(StrEnum):
+    INTERVAL = "interval"  # the 95 % confidence interval, not corrected for the page
+    NOISE = "noise"  # of a table without repeats, from how smooth its curves are
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`low` to `high` is the whisker of the ratio."""
+
+    state: RatioState
+    whisker: Whisker | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+_STATES = {Conclusion.DIFFERENT: RatioState.DIFFERENT, Conclusion.MAY_BE_DRIFT: RatioState.DRIFT}
+
+
+def judgement(against: BaselineRatio, noise: Noise | None, of_baseline: Noise | None) -> Judgement:
+    """The two noises are those of the product and of the baseline."""
+    ratio = against.ratio
+    if against.n >= MIN_BLOCKS or (ratio.low is not None and ratio.high is not None):
+        state = RatioState.EQUAL if against.equal else _STATES.get(against.conclusion, RatioState.UNCLEAR)
+        known = ratio.low is not None and ratio.high is not None
+        return Judgement(state, Whisker.INTERVAL if known else None, ratio.low, ratio.high)
+    if noise is None or of_baseline is None or ratio.value <= 0:
+        return Judgement(RatioState.ONCE)
+    half = hypot(noise.sigmas * noise.sigma, of_baseline.sigmas * of_baseline.sigma)
+    size, margin = abs(log(ratio.value)), log1p(MARGIN)
+    state = (
+        RatioState.EQUAL
+        if size + half <= margin
+        else RatioState.DIFFERENT
+        if size >= max(half, margin)
+        else RatioState.UNCLEAR
+    )
+    return Judgement(state, Whisker.NOISE, ratio.value / exp(half), ratio.value * exp(half))
+
+
+def noises(curves: Iterable[Curve]) -> dict[tuple[str, Product], Noise]:
+    """Of each panel and product, from how smooth its curves along the factor with the most levels are. Without products
+    whose curves are too short to tell."""
+    series: dict[tuple[str, Product], dict[str, list[Sequence[Cell]]]] = {}
+    for curve in curves:
+        for product, cells in curve.points.items():
+            own = series.setdefault((curve.panel.key, product), {})
+            own.setdefault(curve.factor, []).append(tuple(cells.values()))
+    made = {key: smoothness(_logs(max(own.values(), key=_longest))) for key, own in series.items()}
+    return {key: noise for key, noise in made.items() if noise and noise.is_known}
+
+
+def _longest(series: Sequence[Sequence[Cell]]) -> int:
+    return max(map(len, series))
+
+
+def _logs(series: Iterable[Sequence[Cell]]) -> list[list[float]]:
+    return [[log(cell.summary.mean) for cell in cells if cell.summary.mean > 0] for cells in series]
+
+
+# Which workloads stand on the plot.
+
+MOST = 7  # of a pattern
+MOST_BLOCKS = (4 * KIB, 64 * KIB, 1024 * KIB)  # of these, or the nearest ones, if the load varies too
+FEWEST_LEVELS = 3
+
+
+def chosen(workloads: Sequence[Workload], most: int = MOST) -> list[Workload]:
+    """In their order. At most `most`, unless labels of imports tell more of them apart."""
+    left = list(workloads)
+    for name in (*_others(left), JOBS):
+        fixes_jobs = name == JOBS and len(levels_of(left, DEPTH)) > 1
+        if len(left) > most and (name != JOBS or fixes_jobs):
+            left = _at_one_level(left, name)
+    loads = {(one.number(DEPTH), one.number(JOBS)) for one in left}
+    if len(left) > most and len(loads) > 1:
+        sizes = {one.number(BLOCK) for one in left}
+        wanted = {min(sizes, key=lambda size: abs(log(size / block))) for block in MOST_BLOCKS}
+        left = [one for one in left if one.number(BLOCK) in wanted]
+        groups = [[one for one in left if one.number(BLOCK) == size] for size in sorted(wanted)]
+        rooms = _rooms(len(groups), most)
+        left = [one for own, room in zip(groups, rooms, strict=True) for one in thinned(own, room)]
+    return thinned(left, most)
+
+
+def _rooms(groups: int, most: int) -> list[int]:
+    """The first group has the most rows, and each has at least two."""
+    others = max(2, most // groups)
+    return [max(2, most - others * (groups - 1)), *[others] * (groups - 1)]
+
+
+def thinned(workloads: Sequence[Workload], most: int) -> list[Workload]:
+    """Evenly, with both ends."""
+    if len(workloads) <= most:
+        return list(workloads)
+    places = {round(place * (len(workloads) - 1) / (most - 1)) for place in range(most)}
+    return [workloads[place] for place in sorted(places)]
+
+
+def levels_of(workloads: Iterable[Workload], name: str) -> set[Value]:
+    return {one.point[name] for one in workloads if name in one.point}
+
+
+def varying_factors(workloads: Sequence[Workload]) -> list[str]:
+    """The main ones first. A factor that only some workloads state varies too."""
+    names = {name for one in workloads for name in one.point} - PLACES - {PATTERN}
+    differing = [name for name in names if len({one.point.get(name) for one in workloads}) > 1]
+    return [*(name for name in MAIN if name in differing), *in_order(name for name in differing if name not in MAIN)]
+
+
+def _others(workloads: Sequence[Workload]) -> list[str]:
+    return [name for name in varying_factors(workloads) if name not in MAIN and not is_label(name)]
+
+
+def _at_one_level(workloads: Sequence[Workload], name: str) -> list[Workload]:
+    """The level with the most workloads, of several the first one."""
+    counts = Counter(one.point.get(name) for one in workloads)
+    level = max(counts, key=lambda each: counts[each])
+    return [one for one in workloads if one.point.get(name) == level]
+
+
+_LOADS = (DEPTH, JOBS)  # preferred to block sizes
+
+
+def main_series(workloads: Sequence[Workload]) -> tuple[str, list[Workload]]:
+    """The factor along which a sentence is said, and its workloads: they differ from the first workload in this factor
+    only. The longest series; the factor is "" if there is no second workload."""
+    first = workloads[0]
+    series = {
+        name: [one for one in workloads if {**one.point, name: ""} == {**first.point, name: ""}]
+        for name in (*_LOADS, *varying_factors(workloads))
+    }
+    longest = max(series, key=lambda name: len(series[name]), default="")
+    return (longest, series[longest]) if longest and len(series[longest]) > 1 else ("", [first])
+
+
+# Grids: all shared workloads of a pattern by two factors.
+
+
+@dataclass(frozen=True)
+class Grid:
+    across: str  # factors
+    down: str
+    columns: tuple[Value, ...]
+    rows: tuple[tuple[Value, tuple[Workload | None, ...]], ...]
+
+
+def grid(workloads: Sequence[Workload]) -> Grid | None:
+    """None if the plot has all of them, or if no two factors vary. Further factors stay at their most frequent level."""
+    if len(workloads) <= MOST:
+        return None
+    left = list(workloads)
+    for name in _others(left):
+        left = _at_one_level(left, name)
+    sizes = {name: len(levels_of(left, name)) for name in MAIN}
+    two = sorted((name for name in MAIN if sizes[name] > 1), key=lambda name: -sizes[name])[:2]
+    if len(two) < 2:
+        return None
+    for name in MAIN:
+        left = left if name in two else _at_one_level(left, name)
+    across, down = two if sizes[two[0]] > sizes[two[1]] else (name for name in MAIN if name in two)
+    return _grid(left, across, down)
+
+
+def _grid(workloads: Sequence[Workload], across: str, down: str) -> Grid:
+    by_levels = {(one.point.get(down), one.point.get(across)): one for one in workloads}
+    columns = tuple(sorted(levels_of(workloads, across), key=_size))
+    rows = tuple(sorted(levels_of(workloads, down), key=_size))
+    return Grid(across, down, columns, tuple((row, tuple(_in_row(by_levels, row, columns))) for row in rows))
+
+
+def _in_row(
+    by_levels: Mapping[tuple[Value, Value], Workload], row: Value, columns: Iterable[Value]
+) -> Iterator[Workload | None]:
+    return (by_levels.get((row, column)) for column in columns)
+
+
+def _size(level: Value) -> float:
+    return float(level) if isinstance(level, int | float) else 0.0

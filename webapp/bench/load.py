@@ -1,0 +1,121 @@
+"""Load curves: what each product reaches, and at what latency, from one load to the next.
+
+Without latencies, the rate over block size: IOPS stop at small blocks and bandwidth at large ones.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+from webapp.analysis.answer import Finding, FindingKind
+from webapp.bench.answer import LoadBand, LoadCurve, LoadPoint, LoadSeries
+from webapp.bench.curves import Curve
+from webapp.bench.matching import Matched
+from webapp.bench.products import Product
+from webapp.bench.side_by_side import SideBySide
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, RATE, Panel, factor_words
+from webapp.core.formatting import bytes_binary
+from webapp.results.metrics import METRICS
+
+LOADS = (DEPTH, JOBS)
+MIN_POINTS = 3
+_LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
+
+
+def load_curves(found: SideBySide) -> Iterator[LoadCurve]:
+    """One for each pattern."""
+    least = min(2, len(found.products))
+    for panel in found.matched.panels_of(RATE):
+        own = [curve for curve in found.rate_curves if curve.panel == panel and len(curve.points) >= least]
+        with_latency = filter(None, (_with_latency(found, curve) for curve in _loads(own)))
+        yield from [made for made in (next(with_latency, None) or _over_blocks(found, own),) if made]
+
+
+def _loads(curves: Iterable[Curve]) -> list[Curve]:
+    """The shown curve over queue depth, then that over jobs."""
+    return sorted((one for one in curves if one.is_shown and one.factor in LOADS), key=lambda one: LOADS.index(one.factor))
+
+
+def _with_latency(found: SideBySide, curve: Curve) -> LoadCurve | None:
+    matched, rate = found.matched, curve.panel.metric
+    latency = next((each for each in matched.panels_of(matched.percentile) if _same_group(each, curve.panel)), None)
+    if latency is None:
+        return None
+    series = [LoadSeries(product=str(each), points=tuple(_points(matched, curve, latency, each))) for each in curve.points]
+    if max((len(one.points) for one in series), default=0) < MIN_POINTS:
+        return None
+    return LoadCurve(
+        name=curve.panel.name, words=curve.words, has_latency=True, x_label=rate.label, y_label=latency.metric.label,
+        level_label=curve.label, x_shown_as=rate.shown_as, y_shown_as=latency.metric.shown_as,
+        series=tuple(one for one in series if one.points), bands=tuple(_bands(found, curve, "x")),
+    )  # fmt: skip
+
+
+def _same_group(one: Panel, other: Panel) -> bool:
+    return (one.chart, one.direction) == (other.chart, other.direction)
+
+
+def _points(matched: Matched, curve: Curve, latency: Panel, product: Product) -> Iterator[LoadPoint]:
+    for level, text, key in zip(curve.levels, curve.texts, curve.keys, strict=True):
+        rate, wait = curve.points[product].get(level), matched.cell(latency, product, key)
+        if rate and wait and wait.summary.mean > 0:
+            yield LoadPoint(
+                level=text, x=rate.summary.mean, y=wait.summary.mean, x_text=rate.text, y_text=wait.text,
+                n=rate.summary.n,
+            )  # fmt: skip
+
+
+def _over_blocks(found: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None:
+    """At the highest load that most products have, because limits show there."""
+    blocks = [curve for curve in curves if curve.factor == BLOCK]
+    if not blocks:
+        return None
+    most = max(len(curve.points) for curve in blocks)
+    curve = [curve for curve in blocks if len(curve.points) == most][-1]
+    metric = curve.panel.metric
+    series = tuple(
+        LoadSeries(
+            product=str(product),
+            points=tuple(
+                LoadPoint(
+                    level=text, x=float(number or 0), y=cell.summary.mean, x_text=text, y_text=cell.text,
+                    n=cell.summary.n,
+                )
+                for level, text, number in zip(curve.levels, curve.texts, curve.numbers, strict=True)
+                if (cell := cells.get(level)) and cell.summary.mean > 0
+            ),
+        )
+        for product, cells in curve.points.items()
+    )  # fmt: skip
+    return LoadCurve(
+        name=curve.panel.name, words=curve.words, has_latency=False, x_label=factor_words(BLOCK), y_label=metric.label,
+        level_label=factor_words(BLOCK), x_shown_as=None, y_shown_as=metric.shown_as, series=series,
+        bands=tuple(_bands(found, curve, "y")),
+    )  # fmt: skip
+
+
+def _bands(found: SideBySide, curve: Curve, along: Literal["x", "y"]) -> Iterator[LoadBand]:
+    for other, finding in found.seen:
+        if other is curve and finding.kind in _LIMITS and finding.value and finding.marks:
+            yield _band(curve, finding, along)
+
+
+def _band(curve: Curve, finding: Finding, along: Literal["x", "y"]) -> LoadBand:
+    """As wide as the values at the limit. Along block sizes, a limit at the large ones is of bandwidth."""
+    products = list(curve.points)
+    by_place = [list(curve.points[product].items()) for product in products]
+    levels = {level: place for place, level in enumerate(curve.levels)}
+    is_bandwidth = curve.factor == BLOCK and curve.panel.metric.key == "iops" and finding.marks[0].first > 0
+    values = [
+        cell.summary.mean * (float(number) if is_bandwidth and isinstance(number := level, int | float) else 1.0)
+        for mark in finding.marks
+        for level, cell in by_place[mark.series]
+        if mark.first <= levels[level] <= mark.last
+    ]
+    metric = METRICS["bytes_per_s"] if is_bandwidth else curve.panel.metric
+    words = "shared limit" if finding.kind is FindingKind.CEILING else "limit"
+    return LoadBand(
+        along="product" if is_bandwidth else along,
+        low=min(values),
+        high=max(values),
+        text=f"{words} {metric.format(finding.value)}",
+    )

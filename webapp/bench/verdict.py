@@ -1,0 +1,415 @@
+"""The verdict of Bench: one sentence in large type, one line below it, and what weakens them.
+
+It is made from the states of the ratios on the plot and from findings, so it states nothing that they do not carry. It
+speaks along one series of workloads, such as the queue depths at 4 KiB: which product is faster where, and from where
+on they are equal. For two products it gives the ratio of the plot, in its direction.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+from math import log, log1p
+
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.findings.curves import COUNTED, counted
+from webapp.analysis.question import MARGIN
+from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
+from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, Verdict
+from webapp.bench.forest import RatioState, Whisker
+from webapp.bench.side_by_side import SideBySide
+from webapp.bench.specifications import HOST
+from webapp.bench.workloads import BLOCK, DEPTH, factor_words
+from webapp.core.formatting import significant
+from webapp.results.metrics import METRICS
+
+ONE_RANGE = 1.25  # a stretch whose ratios differ by more is said at its first level
+MOST_PARTS = 3  # of a sentence
+MOST_NAMES = 2
+MOST_LINES = 3
+
+
+def verdict(found: SideBySide, answer: BenchAnswer) -> Verdict:
+    names = [one.short for one in answer.products]
+    if len(names) < 2:
+        return _without(f"{names[0]}: choose a second product.", answer)
+    if not answer.forest:
+        who = f"{names[0]} and {names[1]}" if len(names) == 2 else f"These {len(names)} products"
+        return _without(f"Nothing to compare: {who} share no workload.", answer)
+    speakers = [_Pair(answer, group, found) if len(names) == 2 else _Several(answer, group) for group in answer.forest]
+    main = next((one for one in speakers if one.has_difference), speakers[0])
+    others = [one for one in speakers if one is not main]
+    lead, rest = main.headline
+    line = [*main.limit_words, *(sentence for one in others if (sentence := one.line))]
+    more = [f"{len(line) - MOST_LINES + 1} more patterns below."] if len(line) > MOST_LINES else []
+    said = [row for one in speakers for row in one.rows]
+    return Verdict(
+        lead=lead,
+        rest=rest,
+        line=(*(line[: MOST_LINES - 1] if more else line), *more),
+        pills=tuple(_pills(found, said)),
+        repeats=_repeats(said),
+    )
+
+
+def _without(lead: str, answer: BenchAnswer) -> Verdict:
+    return Verdict(lead=lead, rest="", line=tuple(one.why for one in answer.advice[:1]), pills=(), repeats="")
+
+
+def _counts(rows: Sequence[BenchRow]) -> list[int]:
+    return [cell.n for row in rows for cell in row.cells]
+
+
+def _repeats(rows: Sequence[BenchRow]) -> str:
+    fewest, most = min(_counts(rows), default=0), max(_counts(rows), default=0)
+    if fewest < MIN_BLOCKS:
+        return ""
+    return f"{fewest} repeats" if fewest == most else f"{fewest} to {most} repeats"
+
+
+def _pills(found: SideBySide, rows: Sequence[BenchRow]) -> Iterator[str]:
+    counts = _counts(rows)
+    if counts and max(counts) == 1:
+        yield "Measured once"
+    elif 1 in counts:
+        yield "Partly measured once"
+    elif counts and min(counts) < MIN_BLOCKS:
+        yield "Too few repeats"
+    if found.confounded and found.matched.concluded.points:
+        hosts = {known.get(HOST, ()) for known in found.facts if known}
+        yield "Hosts differ" if len(hosts - {()}) > 1 else "Hosts may differ" if len(hosts) > 1 else "More differs"
+    if any(cell.state is RatioState.DRIFT for row in rows for cell in row.cells):
+        yield "May be drift"
+    if any(cell.doubts for row in rows for cell in row.cells):
+        yield "Doubtful values"
+
+
+# Sentences along a series.
+
+
+class _Sign(StrEnum):
+    HIGHER = "higher"  # the ratio
+    LOWER = "lower"
+    EQUAL = "equal"
+    UNCLEAR = "unclear"
+
+
+_SIDES = (_Sign.HIGHER, _Sign.LOWER)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Neighbouring rows of one sign: the places `first` to `last` of a series."""
+
+    sign: _Sign
+    first: int
+    last: int
+
+
+class _Series:
+    """The rows of one pattern about which a sentence is said."""
+
+    def __init__(self, answer: BenchAnswer, group: ForestGroup) -> None:
+        self.answer, self.group = answer, group
+        self.rows = [answer.rows[place] for place in group.series]
+        self.metric = METRICS[self.rows[0].metric]
+        pattern, _, other = group.name.partition(", ")
+        plural = f"{in_sentence(pattern)}{'s' if pattern.endswith(('read', 'write')) else ''}"
+        self.pattern = f"{plural} ({other})" if other else plural
+
+    @property
+    def where_all(self) -> str:
+        """`random reads of 4 KiB`; without the block size if all rows of the plot have one."""
+        column = self._block
+        if len(self.rows) == 1:
+            size = " · ".join(filter(None, self.rows[0].labels))
+        elif column < 0 or self.group.axis == BLOCK:
+            size = ""
+        else:
+            size = self.rows[0].labels[column]
+        return f"{self.pattern} of {size}" if size else self.pattern
+
+    @property
+    def _block(self) -> int:
+        labels = self.answer.label_columns
+        return labels.index(factor_words(BLOCK)) if factor_words(BLOCK) in labels else -1
+
+    def level(self, place: int, *, bare: bool = False) -> str:
+        """`queue depth 8`, `8 jobs`, `64 KiB`; `bare`: 8, because the sentence named the factor before."""
+        axis = self.group.axis
+        text = self.rows[place].labels[self.answer.label_columns.index(factor_words(axis))]
+        if bare or axis == BLOCK:
+            return text
+        return counted(axis, text) if axis in COUNTED else f"{in_sentence(factor_words(axis))} {text}"
+
+    def where(self, first: int, last: int, *, bare: bool = False) -> str:
+        """`at queue depth 1`, `up to 8 jobs`, `from 64 KiB on`, `at all 7 queue depths`"""
+        end = len(self.rows) - 1
+        if end == 0:
+            return ""
+        if first == last:
+            return f"at {self.level(first, bare=bare)}"
+        if first == 0:
+            return f"up to {self.level(last, bare=bare)}" if last < end else f"at all {last + 1} {_plural(self.group.axis)}"
+        start = f"from {self.level(first, bare=bare)}"
+        return f"{start} on" if last == end else f"{start} to {self.level(last, bare=True)}"
+
+
+def _plural(axis: str) -> str:
+    if axis in COUNTED:
+        return f"numbers of {COUNTED[axis]}"
+    words = in_sentence(factor_words(axis))
+    return f"{words}s"
+
+
+class _Pair(_Series):
+    """Two products."""
+
+    def __init__(self, answer: BenchAnswer, group: ForestGroup, found: SideBySide) -> None:
+        super().__init__(answer, group)
+        self.found = found
+        self.compared, self.base = sorted(answer.products, key=lambda one: one.product == answer.baseline)
+        cells = [next((c for c in row.cells if c.product == self.compared.product), None) for row in self.rows]
+        known = [(row, cell) for row, cell in zip(self.rows, cells, strict=True) if cell and cell.ratio]
+        self.rows = [row for row, _ in known]
+        self.cells = [cell for _, cell in known]
+
+    @property
+    def has_difference(self) -> bool:
+        return any(_sign(cell) in _SIDES for cell in self.cells)
+
+    @property
+    def stretches(self) -> list[_Stretch]:
+        """Without a claim, neighbours are one stretch: equal if all are; at the end of the series, from where all
+        further ones are."""
+        made, place = [], 0
+        for is_side, cells in groupby(map(_sign, self.cells), key=lambda sign: sign in _SIDES):
+            signs, start = list(cells), place
+            place += len(signs)
+            if is_side:
+                made += self._by_sign(signs, start)
+                continue
+            unclear = max((at for at, sign in enumerate(signs) if sign is _Sign.UNCLEAR), default=-1)
+            is_end = place == len(self.cells)
+            if unclear < 0 or (is_end and len(signs) - unclear > 2):
+                made.append(_Stretch(_Sign.EQUAL, start + unclear + 1, place - 1))
+            elif is_end and made:
+                made.append(_Stretch(_Sign.UNCLEAR, start, place - 1))
+        return made
+
+    def _by_sign(self, signs: Sequence[_Sign], start: int) -> Iterator[_Stretch]:
+        for sign, cells in groupby(signs):
+            count = len(list(cells))
+            yield _Stretch(sign, start, start + count - 1)
+            start += count
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        names = f"{self.compared.short} and {self.base.short}"
+        if not self.cells:
+            return f"{names} are not compared in {self.where_all}.", ""
+        if not self.has_difference:
+            equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
+            words = f"are equal within {100 * MARGIN:g} % in" if equal else f"show no clear difference beyond {100 * MARGIN:g} % in"
+            return f"{names} {words} {self.where_all}.", ""
+        parts = self._parts()
+        limit = ": both at the limit they share" if self.limit else ""
+        rest = f"{', '.join(parts[1:])}{limit}." if len(parts) > 1 else ""
+        return f"{self.compared.short}: {parts[0]}{',' if rest else '.'}", rest
+
+    @property
+    def limit_words(self) -> list[str]:
+        """`Both stop at 52.5k IOPS.`"""
+        unit = f" {self.metric.label}" if self.metric.key == "iops" else ""
+        return [f"Both stop at {self.metric.format(self.limit)}{unit}."] if self.has_difference and self.limit else []
+
+    @property
+    def line(self) -> str:
+        if not self.cells:
+            return ""
+        where = f"{self.where_all[:1].upper()}{self.where_all[1:]}"
+        if self.has_difference:
+            limit = ", at a limit they share" if self.limit else ""
+            return f"{where}: {', '.join(self._parts(named=False))}{limit}."
+        equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
+        return f"{where}: {'equal' if equal else 'no clear difference'}."
+
+    def _parts(self, *, named: bool = True) -> list[str]:
+        stretches = self.stretches
+        if len(stretches) > MOST_PARTS:
+            counts = [sum(_sign(cell) is sign for cell in self.cells) for sign in _SIDES]
+            texts = [f"{word} at {count}" for word, count in zip(self._words, counts, strict=True) if count]
+            return [f"{' and '.join(texts)} of {len(self.cells)} workloads{f' in {self.where_all}' if named else ''}"]
+        sides = [one for one in stretches if one.sign in _SIDES]
+        parts = []
+        for one in stretches:
+            bare = bool(parts)
+            if one.sign in _SIDES:
+                inside = f" in {self.where_all}" if named and one is sides[0] else ""
+                parts.append(self._difference(one, inside, bare=bare, short=not named or one is not sides[0]))
+            else:
+                words = "equal" if one.sign is _Sign.EQUAL else "no clear difference"
+                parts.append(f"{words} {self.where(one.first, one.last, bare=bare)}")
+        return parts
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        if self.metric.is_speed:
+            return "faster", "slower"
+        return f"higher {self.metric.short}", "lower"
+
+    def _difference(self, one: _Stretch, inside: str, *, bare: bool, short: bool) -> str:
+        """`1.94× as fast in random reads at queue depth 1`"""
+        ratios = [cell.ratio or 1.0 for cell in self.cells[one.first : one.last + 1]]
+        is_whole = max(ratios) <= ONE_RANGE * min(ratios) or len(self.stretches) == 1
+        at_end = one.last == len(self.cells) - 1 and one.first > 0
+        place = one.last if at_end else one.first  # the end of the series, if it is not said as a whole
+        values = ratios if is_whole else ratios[-1:] if at_end else ratios[:1]
+        where = self.where(one.first, one.last, bare=bare) if is_whole else self.where(place, place, bare=bare)
+        return " ".join(filter(None, (f"{self._amount(values, short=short)}{inside}", where)))
+
+    def _amount(self, ratios: Sequence[float], *, short: bool) -> str:
+        """`1.29× to 1.31× as fast`, `12 % faster`; the form is that of the plot."""
+        ends = sorted((min(ratios), max(ratios)), key=lambda ratio: abs(log(ratio)))
+        if all("×" in cell.ratio_text for cell in self.cells):
+            text = " to ".join(dict.fromkeys(f"{significant(each)}×" for each in sorted(ends)))
+            if self.metric.is_speed:
+                return text if short else f"{text} as fast"
+            return f"{text} the {in_sentence(self.metric.label)}"
+        amounts = dict.fromkeys(shown(each, PERCENT).lstrip("+−").removesuffix(" %") for each in ends)
+        higher, lower = self._words
+        return f"{' to '.join(amounts)} % {higher if ends[0] > 1 else lower}"
+
+    @property
+    def limit(self) -> float | None:
+        """Where both stop, if a finding says so of the equal rows."""
+        last = self.stretches[-1]
+        if last.sign is not _Sign.EQUAL or last.first == 0:
+            return None
+        keys = [row.key for row in self.rows]
+        for curve, finding in self.found.seen:
+            if (
+                finding.kind is FindingKind.CEILING
+                and finding.value
+                and finding.level is not None
+                and curve.panel.metric.key == self.metric.key
+                and len({mark.series for mark in finding.marks}) > 1
+                and curve.panel.name == self.group.name
+                and set(keys) <= set(curve.keys)
+                and finding.level <= curve.keys.index(keys[last.first])
+            ):
+                return finding.value
+        return None
+
+
+_KNOWN = (RatioState.DIFFERENT, RatioState.DRIFT, RatioState.ONCE)  # a pill says that drift or chance may be the cause
+
+
+def _sign(cell: BenchCell) -> _Sign:
+    """A difference that is smaller than the margin is not worth a sentence."""
+    ratio = cell.ratio or 1.0
+    if cell.state is RatioState.EQUAL:
+        return _Sign.EQUAL
+    if cell.state in _KNOWN and abs(log(ratio)) > log1p(MARGIN):
+        return _Sign.HIGHER if ratio > 1 else _Sign.LOWER
+    return _Sign.UNCLEAR
+
+
+class _Several(_Series):
+    """Three products or more: who leads where, and each against the baseline."""
+
+    limit_words: tuple[str, ...] = ()
+
+    def __init__(self, answer: BenchAnswer, group: ForestGroup) -> None:
+        super().__init__(answer, group)
+        self.names = {one.product: one.short for one in answer.products}
+        self.leaders = [_leaders(row, answer.baseline) for row in self.rows]
+
+    @property
+    def has_difference(self) -> bool:
+        return any(len(leading) < len(row.cells) for leading, row in zip(self.leaders, self.rows, strict=True))
+
+    @property
+    def headline(self) -> tuple[str, str]:
+        if not self.has_difference:
+            return f"No product leads in {self.where_all}.", ""
+        parts = self._parts
+        lead = f"{self._word.capitalize()} in {self.where_all}: {parts[0]}"
+        if len(parts) == 1:
+            return f"{lead}{',' if self._against else '.'}", self._against
+        return f"{lead},", f"{', '.join(parts[1:])}."
+
+    @property
+    def line(self) -> str:
+        where = f"{self.where_all[:1].upper()}{self.where_all[1:]}"
+        if not self.has_difference:
+            return f"{where}: no product leads."
+        parts = self._parts
+        return f"{where}: {parts[0]}{f', {parts[-1]}' if len(parts) > 1 else ''}."
+
+    @property
+    def _word(self) -> str:
+        return "fastest" if self.metric.is_speed else f"lowest {self.metric.short}"
+
+    @property
+    def _parts(self) -> list[str]:
+        """`A and B up to 10 jobs`, `C at 40 jobs`"""
+        stretches, place = [], 0
+        for leading, rows in groupby(self.leaders):
+            count = len(list(rows))
+            stretches.append((leading, place, place + count - 1))
+            place += count
+        if len(stretches) > MOST_PARTS:
+            stretches = [stretches[0], stretches[-1]]
+        if len(stretches) == 1:
+            return [self._listed(stretches[0][0])]
+        return [
+            f"{self._listed(leading)} {self.where(first, last, bare=place > 0)}"
+            for place, (leading, first, last) in enumerate(stretches)
+        ]
+
+    def _listed(self, products: Sequence[str]) -> str:
+        if len(products) == len(self.names):
+            return "all alike"
+        if len(products) > MOST_NAMES:
+            return f"{len(products)} products alike"
+        return listed([self.names[product] for product in products])
+
+    @property
+    def _against(self) -> str:
+        """The ratio of the only leader to the baseline."""
+        leading = self.leaders[0]
+        if len(leading) != 1 or leading[0] == self.answer.baseline:
+            return ""
+        cells = [next(cell for cell in row.cells if cell.product == leading[0]) for row in self.rows]
+        ratios = [cell.ratio for cell in cells if cell.ratio]
+        if len(ratios) < len(cells):
+            return ""
+        texts = list(dict.fromkeys(shown(each, RATIO) for each in (min(ratios), max(ratios))))
+        return f"{' to '.join(texts)} of {self.names[self.answer.baseline]}."
+
+
+def _leaders(row: BenchRow, baseline: str) -> tuple[str, ...]:
+    """The product with the best value, and those that are not clearly behind it, in the order of products."""
+    best = (min if row.lower_is_better else max)(row.cells, key=lambda cell: cell.mean)
+    return tuple(cell.product for cell in row.cells if cell is best or not _is_behind(cell, best, row, baseline))
+
+
+def _is_behind(cell: BenchCell, best: BenchCell, row: BenchRow, baseline: str) -> bool:
+    """Against the baseline, the claim of the page says it. Of two others, the whiskers of their ratios are apart, by
+    more than the margin in their values."""
+    if baseline in (cell.product, best.product):
+        other = cell if best.product == baseline else best
+        return _sign(other) in _SIDES
+    if best.mean <= 0 or cell.mean <= 0 or abs(log(best.mean / cell.mean)) <= log1p(MARGIN):
+        return False
+    (low, high), (best_low, best_high) = _whisker(cell), _whisker(best)
+    return best_high < low if row.lower_is_better else high < best_low
+
+
+def _whisker(cell: BenchCell) -> tuple[float, float]:
+    """Of the ratio, or the value itself where the baseline was not measured."""
+    if cell.ratio is None:
+        return cell.low or cell.mean, cell.high or cell.mean
+    return cell.whisker_low or cell.ratio, cell.whisker_high or cell.ratio

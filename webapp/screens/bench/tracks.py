@@ -1,0 +1,435 @@
+"""Where the marks of the forest plot stand, in percent of their tracks: of the answer's numbers, nothing else.
+
+The tracks are SVG with positions in percent, because they scale and print, and because pages may have no inline styles.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log, log10
+
+from webapp.analysis.words import PERCENT, RATIO, shown
+from webapp.bench.answer import BenchAnswer, BenchCell, BenchProduct, BenchRow
+from webapp.bench.forest import RatioState, Whisker
+from webapp.results.metrics import METRICS, Metric, Missing
+
+VALUE_PAD, RATIO_PAD = 15.0, 4.0  # percent of a track on each side; the values have texts beside their marks
+NEAR = 2.4  # percent: nearer marks are moved apart, upwards and downwards
+MIDDLE_PX, APART_PX, HIGHEST_PX = 13.0, 6.0, 7.0
+CAP_PX, DIAMOND = 4, 3
+LEAST_BAND = 1.2  # percent: the band of the margin stays visible beside large ratios
+LEAST_RANGE = 1.12  # of the axis of ratios, on each side: small differences shall look small
+WHISKER_ROOM = 1.6  # whiskers may widen the axis by this factor, and are cut there
+MOST_TICKS = 5
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Logarithmic."""
+
+    low: float
+    high: float
+    pad: float
+
+    def at(self, value: float) -> float:
+        """In percent; values beyond the ends are put there."""
+        if self.high <= self.low:
+            return 50.0
+        share = log(min(max(value, self.low), self.high) / self.low) / log(self.high / self.low)
+        return self.pad + (100 - 2 * self.pad) * share
+
+
+@dataclass(frozen=True)
+class Tick:
+    x: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ValueMark:
+    x: str
+    y: str  # pixels
+    colour: int
+
+
+@dataclass(frozen=True)
+class RatioMark:
+    x: str
+    y: str
+    colour: int
+    shape: int  # that of the product; of two products a diamond
+    state: str
+    bar: tuple[str, str]  # start and width, from ×1; empty texts without one
+    whisker: tuple[str, str]  # its ends; empty texts without one
+    caps: tuple[str, str]  # the upper and lower ends of its caps
+
+
+@dataclass(frozen=True)
+class RatioText:
+    """One product beside the plot."""
+
+    text: str
+    state: str  # a RatioState, baseline | missing
+    title: str
+    plan: str  # the value of the button Plan; "" without one
+    product: str  # its name
+    colour: int
+    n: str  # n = 3, if rows differ in it
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    labels: tuple[tuple[str, bool], ...]  # whether the row before has the same one, and all before it
+    spoken: str  # the values, for readers without the plot
+    marks: tuple[ValueMark, ...]
+    line: tuple[str, str]
+    lowest: Tick
+    highest: Tick
+    ratios: tuple[RatioMark, ...]
+    texts: tuple[RatioText, ...]
+    place: int  # in the answer's rows
+
+
+@dataclass(frozen=True)
+class ForestPart:
+    """The groups of one metric: they share two axes."""
+
+    groups: tuple[tuple[str, str, tuple[ForestRow, ...], int], ...]  # name, words, rows, rows that are left out
+    unit: str
+    ticks: tuple[Tick, ...]
+    ratio_ticks: tuple[Tick, ...]
+    one: str  # where the ratio is 1
+    band: tuple[str, str]  # start and width of the margin
+
+
+@dataclass(frozen=True)
+class Forest:
+    columns: tuple[str, ...]  # labels of factors
+    compared: tuple[BenchProduct, ...]
+    baseline: BenchProduct
+    parts: tuple[ForestPart, ...]
+    ratio_of: str  # A ÷ B
+    towards: tuple[str, str]  # what the left and the right side of the ratios mean
+    margin: str
+    whisker: str
+    spans: int  # columns of the table
+    is_wide: bool
+
+
+NO_PLANS: Mapping[tuple[int, str], str] = {}
+
+
+def forest(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS) -> Forest | None:
+    """`whole`: all shared workloads. `plans`: the value of the button Plan, by row and product."""
+    if not answer.forest or len(answer.products) < 2:
+        return None
+    baseline = next(one for one in answer.products if one.product == answer.baseline)
+    compared = tuple(one for one in answer.products if one is not baseline)
+    shown_rows = [answer.rows[at] for group in answer.forest for at in (group.shared if whole else group.rows)]
+    columns = tuple(
+        place for place in range(len(answer.label_columns)) if len({row.labels[place] for row in shown_rows}) > 1
+    )
+    metrics = dict.fromkeys(group.metric for group in answer.forest)
+    parts = tuple(_part(answer, METRICS[metric], compared, columns, whole=whole, plans=plans) for metric in metrics)
+    name = compared[0].short if len(compared) == 1 else ""
+    is_speed = METRICS[answer.forest[0].metric].is_speed
+    sides = ("slower", "faster") if is_speed else ("lower", "higher")
+    return Forest(
+        columns=tuple(answer.label_columns[place] for place in columns),
+        compared=compared,
+        baseline=baseline,
+        parts=parts,
+        ratio_of=f"{name or 'Each'} ÷ {baseline.short}",
+        towards=(f"← {sides[0]}", f"{name} {sides[1]} →".strip()),
+        margin=f"±{100 * answer.margin:g} %",
+        whisker=_whisker_words(shown_rows),
+        spans=len(columns) + 2 + len(compared),
+        is_wide=len(compared) > 3 or not answer.loads,
+    )
+
+
+def _whisker_words(rows: Sequence[BenchRow]) -> str:
+    kinds = {cell.whisker for row in rows for cell in row.cells if cell.whisker}
+    if kinds == {Whisker.INTERVAL}:
+        return "95 % confidence interval"
+    if kinds == {Whisker.NOISE}:
+        return "noise of the table, no repeats"
+    return "95 % confidence interval, or noise of the table without repeats" if kinds else ""
+
+
+def _part(
+    answer: BenchAnswer,
+    metric: Metric,
+    compared: Sequence[BenchProduct],
+    columns: Sequence[int],
+    *,
+    whole: bool,
+    plans: Mapping[tuple[int, str], str],
+) -> ForestPart:
+    groups = [(one, one.shared if whole else one.rows) for one in answer.forest if one.metric == metric.key]
+    rows = [answer.rows[place] for _, places in groups for place in places]
+    values = [cell.mean for row in rows for cell in row.cells if cell.mean > 0] or [1.0]
+    value_axis = Axis(min(values), max(values), VALUE_PAD)
+    ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio])
+    draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, plans)
+    start, one, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
+    form = RATIO if any("×" in cell.ratio_text for row in answer.rows for cell in row.cells) else PERCENT
+    return ForestPart(
+        groups=tuple(
+            (
+                one.name,
+                " · ".join(filter(None, (one.words, *_constant(answer, places, columns)))),
+                tuple(draw.row(place, labels) for place, labels in zip(places, _labels_before(answer, places), strict=True)),
+                len(one.shared) - len(places),
+            )
+            for one, places in groups
+        ),
+        unit=metric.label,
+        ticks=tuple(Tick(_text(value_axis.at(at)), _plain(metric.format(at))) for at in value_ticks(value_axis)),
+        ratio_ticks=tuple(Tick(_text(ratio_axis.at(at)), _plain(shown(at, form))) for at in ratio_ticks(ratio_axis)),
+        one=_text(one),
+        band=(_text(min(start, one - LEAST_BAND / 2)), _text(max(end - start, LEAST_BAND))),
+    )
+
+
+def _constant(answer: BenchAnswer, places: Sequence[int], columns: Sequence[int]) -> Iterator[str]:
+    """`Jobs 1`, if other shared workloads have other levels."""
+    for at, label in enumerate(answer.label_columns):
+        if at not in columns and places:
+            yield f"{label} {answer.rows[places[0]].labels[at]}"
+
+
+def _labels_before(answer: BenchAnswer, places: Sequence[int]) -> list[tuple[str, ...]]:
+    return [(), *(answer.rows[place].labels for place in places[:-1])]
+
+
+def _plain(text: str) -> str:
+    """Without digits that say nothing on an axis: 10k for 10.0k, ×2 for ×2.00."""
+    number, unit = text.rstrip(" %kMGTB/sµnm"), text[len(text.rstrip(" %kMGTB/sµnm")) :]
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{unit}".replace("+0 %", "0 %")
+
+
+def _ratio_axis(cells: Sequence[BenchCell]) -> Axis:
+    ratios = [cell.ratio for cell in cells if cell.ratio]
+    low, high = min(ratios, default=1.0), max(ratios, default=1.0)
+    ends = [end for cell in cells for end in (cell.whisker_low, cell.whisker_high) if end]
+    low = max(min([low, *ends]), low / WHISKER_ROOM)
+    high = min(max([high, *ends]), high * WHISKER_ROOM)
+    return Axis(min(low, 1 / LEAST_RANGE), max(high, LEAST_RANGE), RATIO_PAD)
+
+
+def value_ticks(axis: Axis) -> list[float]:
+    """1, 2 and 5 times powers of ten; of a wide axis the powers alone."""
+    if axis.high <= axis.low:
+        return []
+    powers = range(floor(log10(axis.low)), ceil(log10(axis.high)) + 1)
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        found = [step * 10.0**power for power in powers for step in steps]
+        inside = [value for value in found if axis.low <= value <= axis.high]
+        if len(inside) <= MOST_TICKS:
+            return inside
+    return inside[:: ceil(len(inside) / MOST_TICKS)]
+
+
+_RATIO_TICKS = (
+    (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), (0.0625, 0.25, 1.0, 4.0, 16.0), (0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+    (0.5, 0.75, 1.0, 1.5, 2.0, 3.0), (0.6, 0.8, 1.0, 1.25, 1.5, 1.75), (0.8, 0.9, 1.0, 1.1, 1.2, 1.3),
+    (0.9, 0.95, 1.0, 1.05, 1.1),
+)  # fmt: skip
+
+
+def ratio_ticks(axis: Axis) -> list[float]:
+    """The closest ones of which few are on the axis."""
+    sets = [[value for value in each if axis.low <= value <= axis.high] for each in _RATIO_TICKS]
+    gaps = [min(_gaps(axis, each), default=100.0) for each in sets]
+    fitting = [each for each, gap in zip(sets, gaps, strict=True) if gap >= 14 and len(each) > 1]
+    return max(fitting, key=len, default=[1.0])
+
+
+def _gaps(axis: Axis, values: Sequence[float]) -> Iterator[float]:
+    return (axis.at(after) - axis.at(before) for before, after in zip(values, values[1:], strict=False))
+
+
+def _text(value: float) -> str:
+    return f"{value:.2f}"
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    answer: BenchAnswer
+    values: Axis
+    ratios: Axis
+    compared: Sequence[BenchProduct]
+    columns: Sequence[int]  # places of the labels that are shown
+    plans: Mapping[tuple[int, str], str]
+
+    def row(self, at_row: int, before: tuple[str, ...]) -> ForestRow:
+        """`before`: the labels of the row above."""
+        row = self.answer.rows[at_row]
+        colours = {one.product: one.colour for one in self.answer.products}
+        names = {one.product: one.name for one in self.answer.products}
+        known = sorted((cell for cell in row.cells if cell.mean > 0), key=lambda cell: cell.mean)
+        xs = [self.values.at(cell.mean) for cell in known]
+        marks = [
+            ValueMark(_text(x), f"{MIDDLE_PX + down:.1f}", colours[cell.product])
+            for cell, x, down in zip(known, xs, moved_apart(xs), strict=True)
+        ]
+        cells = {cell.product: cell for cell in row.cells}
+        ratios = [cells[one.product] for one in self.compared if one.product in cells and cells[one.product].ratio]
+        at = [self.ratios.at(cell.ratio or 1.0) for cell in ratios]
+        return ForestRow(
+            labels=tuple(
+                (row.labels[at], at != self.columns[-1] and row.labels[: at + 1] == before[: at + 1])
+                for at in self.columns
+            ),
+            spoken=", ".join(f"{names[cell.product]} {cell.text}" for cell in row.cells),
+            marks=tuple(marks),
+            line=(_text(xs[0]), _text(xs[-1])) if len(xs) > 1 else ("", ""),
+            lowest=Tick(_text(xs[0]), known[0].text) if len(xs) > 1 else Tick("", ""),
+            highest=Tick(_text(xs[-1]), known[-1].text) if xs else Tick("", ""),
+            ratios=tuple(
+                self._ratio(row, cell, x, down)
+                for cell, x, down in zip(ratios, at, _moved_in_order(at), strict=True)
+            ),
+            texts=tuple(self._said(at_row, row, one, cells) for one in self.compared),
+            place=at_row,
+        )
+
+    def _ratio(self, row: BenchRow, cell: BenchCell, x: float, down: float) -> RatioMark:
+        ratio, one = cell.ratio or 1.0, self.ratios.at(1.0)
+        is_pair = len(self.compared) == 1
+        is_better = (ratio > 1) is METRICS[row.metric].is_speed
+        colours = {each.product: each.colour for each in self.answer.products}
+        state = cell.state or RatioState.UNCLEAR
+        has_bar = is_pair and state in (RatioState.DIFFERENT, RatioState.DRIFT, RatioState.ONCE)
+        low, high = cell.whisker_low, cell.whisker_high
+        return RatioMark(
+            x=_text(x),
+            y=f"{MIDDLE_PX + down:.1f}",
+            caps=(f"{MIDDLE_PX + down - CAP_PX:.1f}", f"{MIDDLE_PX + down + CAP_PX:.1f}"),
+            shape=DIAMOND if is_pair else colours[cell.product],
+            colour=colours[cell.product if is_better or not is_pair else self.answer.baseline],
+            state=state.value,
+            bar=(_text(min(x, one)), _text(abs(x - one))) if has_bar else ("", ""),
+            whisker=(_text(self.ratios.at(low)), _text(self.ratios.at(high))) if low and high else ("", ""),
+        )
+
+    def _said(
+        self, place: int, row: BenchRow, product: BenchProduct, cells: Mapping[str, BenchCell]
+    ) -> RatioText:
+        cell, plan = cells.get(product.product), ""
+        if cell is None:
+            mixed = next((one.choose for one in row.mixed if one.product == product.product), "")
+            why = next((one.why for one in row.missing if one.product == product.product), Missing.NOT_MEASURED)
+            text, state, title = (mixed, "missing", "") if mixed else (str(why), "missing", "")
+            plan = self.plans.get((place, product.product), "")
+        elif cell.state is None:
+            without = next((one for one in row.missing if one.product == self.answer.baseline), None)
+            text = "no baseline" if without else "not compared"
+            state, title = "missing", ""
+            plan = self.plans.get((place, self.answer.baseline), "")
+        else:
+            text, state, title = ratio_words(cell), cell.state.value, _title(cell)
+        counts = {each.n for each in row.cells}
+        said = f"n = {min(counts)}" if cell and counts and self._has_several_counts else ""
+        return RatioText(text, state, title, plan, product.name, product.colour, said)
+
+    @property
+    def _has_several_counts(self) -> bool:
+        return len({min(cell.n for cell in row.cells) for row in self.answer.rows if row.cells}) > 1
+
+
+def ratio_words(cell: BenchCell) -> str:
+    """A ratio that is not claimed is not printed as if it were."""
+    if cell.state is RatioState.EQUAL:
+        return "equal"
+    return "unclear" if cell.state is RatioState.UNCLEAR else cell.ratio_text
+
+
+def _title(cell: BenchCell) -> str:
+    if cell.state is RatioState.ONCE:
+        return "Measured once"
+    if cell.whisker is Whisker.NOISE:
+        low, high = cell.whisker_low or 1.0, cell.whisker_high or 1.0
+        return f"{cell.ratio_text}, measured once; noise of the table {shown(low, RATIO)} to {shown(high, RATIO)}"
+    spread = f" ({cell.ratio_spread})" if cell.ratio_spread else ""
+    return f"{cell.ratio_text}{spread}, n = {cell.n}. {cell.why}".strip()
+
+
+def moved_apart(xs: Sequence[float]) -> list[float]:
+    """Pixels up or down for marks in order, of which some nearly coincide."""
+    downs: list[float] = []
+    start = 0
+    for place in range(1, len(xs) + 1):
+        if place < len(xs) and xs[place] - xs[place - 1] < NEAR:
+            continue
+        count = place - start
+        step = min(APART_PX, 2 * HIGHEST_PX / max(count - 1, 1))
+        downs += [(each - (count - 1) / 2) * step for each in range(count)]
+        start = place
+    return downs
+
+
+def _moved_in_order(xs: Sequence[float]) -> list[float]:
+    """The same for marks in any order."""
+    order = sorted(range(len(xs)), key=lambda place: xs[place])
+    downs = moved_apart([xs[place] for place in order])
+    by_place = dict(zip(order, downs, strict=True))
+    return [by_place[place] for place in range(len(xs))]
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    text: str
+    colour: int  # of the faster product
+    strength: int  # 0 to 5; 0 is not apart from the baseline
+    state: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Heat:
+    """The ratios of one product at all shared workloads of a pattern."""
+
+    name: str
+    product: BenchProduct
+    across: str
+    down: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell | None, ...]], ...]
+
+
+STRENGTHS = (1.05, 1.15, 1.35, 1.75, 2.5)  # from these ratios on
+
+
+def heats(answer: BenchAnswer) -> list[Heat]:
+    colours = {one.product: one.colour for one in answer.products}
+    return [
+        Heat(
+            name=grid.name, product=product, across=grid.across, down=grid.down, columns=grid.columns,
+            rows=tuple(
+                (label, tuple(_heat(answer, place, product.product, colours) for place in places))
+                for label, places in grid.rows
+            ),
+        )
+        for product in answer.products
+        if product.product != answer.baseline
+        for grid in answer.grids
+    ]  # fmt: skip
+
+
+def _heat(answer: BenchAnswer, place: int | None, product: str, colours: Mapping[str, int]) -> HeatCell | None:
+    """None where a ratio is missing."""
+    row = answer.rows[place] if place is not None else None
+    cell = next((one for one in row.cells if one.product == product), None) if row else None
+    if row is None or cell is None or not cell.ratio or cell.state is None:
+        return None
+    size = max(cell.ratio, 1 / cell.ratio)
+    is_known = cell.state in (RatioState.DIFFERENT, RatioState.ONCE, RatioState.DRIFT)
+    is_better = (cell.ratio > 1) is METRICS[row.metric].is_speed
+    return HeatCell(
+        text=cell.ratio_text.removeprefix("×"),
+        colour=colours[product if is_better else answer.baseline] if len(answer.products) == 2 else colours[product],
+        strength=sum(size >= each for each in STRENGTHS) if is_known else 0,
+        state=cell.state.value,
+        title=f"{row.name}: {_title(cell)}",
+    )
