@@ -77,6 +77,7 @@ class BenchAdvice(msgspec.Struct, frozen=True, kw_only=True):
 class BenchMissing(msgspec.Struct, frozen=True, kw_only=True):
     product: str
     why: Missing
+    words: str = ""  # on pages; of a product that was not read whole, results that were not read may have a value
 
 
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,12 +120,20 @@ class RatioGrid(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[tuple[str, tuple[int | None, ...]], ...]
 
 
+LONG = 130  # characters of a verdict
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     lead: str  # the answer
     rest: str  # its second half
     line: tuple[str, ...]  # sentences below it
     pills: tuple[str, ...]  # what weakens it: measured once, hosts differ
     repeats: str  # 4 repeats; "" if it is a pill
+
+    @property
+    def is_long(self) -> bool:
+        """Too long for the largest type."""
+        return len(self.lead) + len(self.rest) > LONG
 
 
 class LoadPoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,12 +35,12 @@ from webapp.bench.products import Product
 from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Group, Row, Shown, SideBySide
 from webapp.bench.verdict import verdict
-from webapp.bench.workloads import BLOCK, MAIN, Workload, factor_words, in_words, level_text
+from webapp.bench.workloads import MAIN, Workload, factor_words, in_words, level_text
 from webapp.results.metrics import Missing
 
 MOST_LABELS = 3  # columns of levels
 FEW_GROUPS, FEWER_ROWS = 2, 4  # the groups after the first ones have fewer rows on the plot
-SHORT_NAME, NAME_START, NAME_END = 34, 17, 14  # characters
+FEW_PRODUCTS, SHORT_OF_FEW, SHORT_OF_MANY = 3, (17, 14), (9, 9)  # characters of a name before and after its middle
 _SAID = (*MAIN, "ioengine", "direct", "size", "runtime")  # factors that are said if all workloads have one level
 
 
@@ -204,7 +204,7 @@ class _Parts:
                 if mixed
             ),
             missing=tuple(
-                BenchMissing(product=str(product), why=matched.why_missing(product, row.workload))
+                self._missing(product, row.workload)
                 for product, shown, mixed in zip(found.products, row.cells, row.mixed, strict=True)
                 if not (shown or mixed)
             ),
@@ -214,6 +214,15 @@ class _Parts:
             shown_as=panel.metric.shown_as,
             lower_is_better=panel.metric.lower_is_better,
         )
+
+    def _missing(self, product: Product, workload: Workload) -> BenchMissing:
+        found, why = self.found, self.found.matched.why_missing(product, workload)
+        words = str(why)
+        if why is Missing.NOT_MEASURED and workload not in found.missing[product]:
+            words = "nothing alike"  # it has no results at this host and controller, or of this drive
+        elif why is Missing.NOT_MEASURED and product in found.read.cut:
+            words = f"not in the {found.read.limit:,} results read"
+        return BenchMissing(product=str(product), why=why, words=words)
 
     def _cell(self, panel: str, product: Product, shown: Shown) -> BenchCell:
         summary, against = shown.cell.summary, shown.cell.against_baseline
@@ -260,12 +269,18 @@ def _product(found: SideBySide, product: Product) -> BenchProduct:
         price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
         if price
         else None,
-        short=shortened(name),
+        short=short_names([*found.matched.names.values()])[name],
         kind=found.kind_of(product),
         colour=found.colours[product],
     )
 
 
-def shortened(name: str) -> str:
-    """Without its middle: names of one family often differ at their end."""
-    return name if len(name) <= SHORT_NAME else f"{name[:NAME_START].rstrip()} … {name[-NAME_END:].lstrip()}"
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """By the whole name. Without the middle, because names of one family often differ at their end; whole if two would
+    become equal."""
+    start, end = SHORT_OF_FEW if len(names) <= FEW_PRODUCTS else SHORT_OF_MANY
+    short = {
+        name: name if len(name) <= start + end + 3 else f"{name[:start].rstrip()} … {name[-end:].lstrip()}"
+        for name in names
+    }
+    return {name: text if [*short.values()].count(text) == 1 else name for name, text in short.items()}

@@ -84,7 +84,7 @@ def noises(curves: Iterable[Curve]) -> dict[tuple[str, Product], Noise]:
     return {key: noise for key, noise in made.items() if noise and noise.is_known}
 
 
-def _longest(series: Sequence[Sequence[Cell]]) -> int:
+def _longest(series: Iterable[Sequence[Cell]]) -> int:
     return max(map(len, series))
 
 
@@ -180,7 +180,7 @@ class Grid:
 
 
 def grid(workloads: Sequence[Workload]) -> Grid | None:
-    """None if the plot has all of them, or if no two factors vary. Further factors stay at their most frequent level."""
+    """None if the plot has all of them, or if no two factors vary. Others stay at their most frequent level."""
     if len(workloads) <= MOST:
         return None
     left = list(workloads)

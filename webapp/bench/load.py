@@ -12,8 +12,7 @@ from webapp.bench.curves import Curve
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import SideBySide
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, RATE, Panel, factor_words
-from webapp.core.formatting import bytes_binary
+from webapp.bench.workloads import BLOCK, DEPTH, JOBS, MAIN, RATE, Panel, factor_words, in_words
 from webapp.results.metrics import METRICS
 
 LOADS = (DEPTH, JOBS)
@@ -21,18 +20,27 @@ MIN_POINTS = 3
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 
-def load_curves(found: SideBySide) -> Iterator[LoadCurve]:
-    """One for each pattern."""
+def load_curves(found: SideBySide) -> list[LoadCurve]:
+    """One for each pattern; all of the kind of the first one."""
+    made = list(_of_patterns(found))
+    return [one for one in made if one.has_latency == made[0].has_latency]
+
+
+def _of_patterns(found: SideBySide) -> Iterator[LoadCurve]:
     least = min(2, len(found.products))
     for panel in found.matched.panels_of(RATE):
         own = [curve for curve in found.rate_curves if curve.panel == panel and len(curve.points) >= least]
         with_latency = filter(None, (_with_latency(found, curve) for curve in _loads(own)))
-        yield from [made for made in (next(with_latency, None) or _over_blocks(found, own),) if made]
+        made = next(with_latency, None) or _over_blocks(found, own)
+        if made:
+            yield made
 
 
 def _loads(curves: Iterable[Curve]) -> list[Curve]:
     """The shown curve over queue depth, then that over jobs."""
-    return sorted((one for one in curves if one.is_shown and one.factor in LOADS), key=lambda one: LOADS.index(one.factor))
+    return sorted(
+        (one for one in curves if one.is_shown and one.factor in LOADS), key=lambda one: LOADS.index(one.factor)
+    )
 
 
 def _with_latency(found: SideBySide, curve: Curve) -> LoadCurve | None:
@@ -40,14 +48,21 @@ def _with_latency(found: SideBySide, curve: Curve) -> LoadCurve | None:
     latency = next((each for each in matched.panels_of(matched.percentile) if _same_group(each, curve.panel)), None)
     if latency is None:
         return None
-    series = [LoadSeries(product=str(each), points=tuple(_points(matched, curve, latency, each))) for each in curve.points]
+    series = [
+        LoadSeries(product=str(each), points=tuple(_points(matched, curve, latency, each))) for each in curve.points
+    ]
     if max((len(one.points) for one in series), default=0) < MIN_POINTS:
         return None
     return LoadCurve(
-        name=curve.panel.name, words=curve.words, has_latency=True, x_label=rate.label, y_label=latency.metric.label,
-        level_label=curve.label, x_shown_as=rate.shown_as, y_shown_as=latency.metric.shown_as,
+        name=curve.panel.name, words=_words(matched, curve), has_latency=True, x_label=rate.label,
+        y_label=latency.metric.label, level_label=curve.label, x_shown_as=rate.shown_as, y_shown_as=latency.metric.shown_as,
         series=tuple(one for one in series if one.points), bands=tuple(_bands(found, curve, "x")),
     )  # fmt: skip
+
+
+def _words(matched: Matched, curve: Curve) -> str:
+    """`4 KiB · 2 jobs`"""
+    return in_words(matched.workloads[curve.keys[0]], [name for name in MAIN if name != curve.factor])
 
 
 def _same_group(one: Panel, other: Panel) -> bool:
@@ -87,8 +102,8 @@ def _over_blocks(found: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None
         for product, cells in curve.points.items()
     )  # fmt: skip
     return LoadCurve(
-        name=curve.panel.name, words=curve.words, has_latency=False, x_label=factor_words(BLOCK), y_label=metric.label,
-        level_label=factor_words(BLOCK), x_shown_as=None, y_shown_as=metric.shown_as, series=series,
+        name=curve.panel.name, words=_words(found.matched, curve), has_latency=False,
+        x_label=factor_words(BLOCK), y_label=metric.label, level_label=factor_words(BLOCK), x_shown_as=None, y_shown_as=metric.shown_as, series=series,
         bands=tuple(_bands(found, curve, "y")),
     )  # fmt: skip
 

@@ -344,7 +344,9 @@ def _concluded(
 ) -> Matched:
     mixed = grid.mixed
     cells = {key: cell for key, cell in _measured(grid, grouped) if key not in mixed}
-    baseline = baseline or _default_baseline(products, [key for key, p in grid.panels.items() if p.choice == RATE], cells)
+    baseline = baseline or _default_baseline(
+        products, [key for key, p in grid.panels.items() if p.choice == RATE], cells
+    )
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
     (found,) = conclusions([GroupedCells(grouped, cells, baselines)], MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])

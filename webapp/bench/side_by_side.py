@@ -207,7 +207,6 @@ class Asked:
     ladder: str = ""  # key of a workload
     ignored: frozenset[str] = frozenset()  # factors in which matched workloads may differ
     held: Held = ()  # only results at these levels, set by a plan or observed
-    most_rows: int | None = None  # of each group
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ class Group:
     """The workloads of one panel that at least two products have."""
 
     panel: Panel
-    rows: tuple[Row, ...]  # the first ones
+    rows: tuple[Row, ...]
     shared: int
     by_all: int  # workloads that all products have
     alone: int  # workloads that one product has alone
@@ -370,7 +369,7 @@ class SideBySide:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        return tuple(_groups(self.matched, self.asked))
+        return tuple(_groups(self.matched, self.asked.choice))
 
     @cached_property
     def all_curves(self) -> tuple[Curve, ...]:
@@ -566,13 +565,13 @@ def _unstated(one: Workload, row: ResultRow) -> tuple[str, ...]:
     return tuple(map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST})))
 
 
-def _groups(matched: Matched, asked: Asked) -> Iterator[Group]:
+def _groups(matched: Matched, choice: str) -> Iterator[Group]:
     least = min(2, len(matched.products))
-    for panel in matched.panels_of(asked.choice):
+    for panel in matched.panels_of(choice):
         counts = [(one, matched.covered_by(panel, one.key)) for one in matched.in_panel(panel)]
         shared = [one for one, count in counts if count >= least]
         by_all = sum(count == len(matched.products) for _, count in counts)
-        rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared[: asked.most_rows])
+        rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared)
         yield Group(panel, rows, len(shared), by_all, len(counts) - len(shared))
 
 

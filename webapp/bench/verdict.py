@@ -17,10 +17,10 @@ from webapp.analysis.findings.curves import COUNTED, counted
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, Verdict
-from webapp.bench.forest import RatioState, Whisker
+from webapp.bench.forest import RatioState
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.specifications import HOST
-from webapp.bench.workloads import BLOCK, DEPTH, factor_words
+from webapp.bench.workloads import BLOCK, factor_words
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS
 
@@ -33,10 +33,10 @@ MOST_LINES = 3
 def verdict(found: SideBySide, answer: BenchAnswer) -> Verdict:
     names = [one.short for one in answer.products]
     if len(names) < 2:
-        return _without(f"{names[0]}: choose a second product.", answer)
+        return _without(f"{names[0]}: choose a second product.")
     if not answer.forest:
         who = f"{names[0]} and {names[1]}" if len(names) == 2 else f"These {len(names)} products"
-        return _without(f"Nothing to compare: {who} share no workload.", answer)
+        return _without(f"Nothing to compare: {who} share no workload.")
     speakers = [_Pair(answer, group, found) if len(names) == 2 else _Several(answer, group) for group in answer.forest]
     main = next((one for one in speakers if one.has_difference), speakers[0])
     others = [one for one in speakers if one is not main]
@@ -53,8 +53,8 @@ def verdict(found: SideBySide, answer: BenchAnswer) -> Verdict:
     )
 
 
-def _without(lead: str, answer: BenchAnswer) -> Verdict:
-    return Verdict(lead=lead, rest="", line=tuple(one.why for one in answer.advice[:1]), pills=(), repeats="")
+def _without(lead: str) -> Verdict:
+    return Verdict(lead=lead, rest="", line=(), pills=(), repeats="")
 
 
 def _counts(rows: Sequence[BenchRow]) -> list[int]:
@@ -151,7 +151,11 @@ class _Series:
         if first == last:
             return f"at {self.level(first, bare=bare)}"
         if first == 0:
-            return f"up to {self.level(last, bare=bare)}" if last < end else f"at all {last + 1} {_plural(self.group.axis)}"
+            return (
+                f"up to {self.level(last, bare=bare)}"
+                if last < end
+                else f"at all {last + 1} {_plural(self.group.axis)}"
+            )
         start = f"from {self.level(first, bare=bare)}"
         return f"{start} on" if last == end else f"{start} to {self.level(last, bare=True)}"
 
@@ -183,7 +187,8 @@ class _Pair(_Series):
     def stretches(self) -> list[_Stretch]:
         """Without a claim, neighbours are one stretch: equal if all are; at the end of the series, from where all
         further ones are."""
-        made, place = [], 0
+        made: list[_Stretch] = []
+        place = 0
         for is_side, cells in groupby(map(_sign, self.cells), key=lambda sign: sign in _SIDES):
             signs, start = list(cells), place
             place += len(signs)
@@ -211,7 +216,11 @@ class _Pair(_Series):
             return f"{names} are not compared in {self.where_all}.", ""
         if not self.has_difference:
             equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
-            words = f"are equal within {100 * MARGIN:g} % in" if equal else f"show no clear difference beyond {100 * MARGIN:g} % in"
+            words = (
+                f"are equal within {100 * MARGIN:g} % in"
+                if equal
+                else f"show no clear difference beyond {100 * MARGIN:g} % in"
+            )
             return f"{names} {words} {self.where_all}.", ""
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""
@@ -242,7 +251,7 @@ class _Pair(_Series):
             texts = [f"{word} at {count}" for word, count in zip(self._words, counts, strict=True) if count]
             return [f"{' and '.join(texts)} of {len(self.cells)} workloads{f' in {self.where_all}' if named else ''}"]
         sides = [one for one in stretches if one.sign in _SIDES]
-        parts = []
+        parts: list[str] = []
         for one in stretches:
             bare = bool(parts)
             if one.sign in _SIDES:

@@ -10,6 +10,8 @@ import { SHOW } from "../lib/format";
 
 const LABEL_FONT = "11px Inter, system-ui, sans-serif";
 const LEAST_BAND_PX = 6;
+const DIAGONAL_ROOM = 1.06; // beside a diagonal band, so that it is seen
+const MOST_NAMES = 4; // of more, the names stand above the page's plot only
 const ROOM = 1.35; // beside the values of a logarithmic axis, as a factor
 
 interface Spot {
@@ -33,18 +35,28 @@ export function corners(
   if (band.along === "product") {
     const place = (x: number, limit: number): [number, number] => [axes.x(x), axes.y(limit / x)];
     return [
-      place(ends.min, band.low),
-      place(ends.max, band.low),
-      place(ends.max, band.high),
-      place(ends.min, band.high),
+      place(ends.min, band.low / DIAGONAL_ROOM),
+      place(ends.max, band.low / DIAGONAL_ROOM),
+      place(ends.max, band.high * DIAGONAL_ROOM),
+      place(ends.min, band.high * DIAGONAL_ROOM),
     ];
   }
   const [from, to] = [axes[band.along](band.low), axes[band.along](band.high)];
   const room = Math.max(0, LEAST_BAND_PX - Math.abs(to - from)) / 2;
   const [low, high] = [Math.min(from, to) - room, Math.max(from, to) + room];
   return band.along === "x"
-    ? [[low, area.top], [high, area.top], [high, area.bottom], [low, area.bottom]]
-    : [[area.left, low], [area.right, low], [area.right, high], [area.left, high]];
+    ? [
+        [low, area.top],
+        [high, area.top],
+        [high, area.bottom],
+        [low, area.bottom],
+      ]
+    : [
+        [area.left, low],
+        [area.right, low],
+        [area.right, high],
+        [area.left, high],
+      ];
 }
 
 function bands(given: LoadChart): Plugin {
@@ -86,6 +98,29 @@ const SHAPES = [
   "M-3.1-5.2 0-2 3.1-5.2 5.2-3.1 2 0 5.2 3.1 3.1 5.2 0 2-3.1 5.2-5.2 3.1-2 0-5.2-3.1Z",
 ]; // those of bench_shapes.html
 
+interface Point {
+  readonly across: number;
+  readonly down: number;
+}
+
+function isOn(point: Point, text: { left: number; right: number; y: number }): boolean {
+  const { across, down } = point;
+  return across > text.left - 3 && across < text.right + 3 && down > text.y - 13 && down < text.y + 5;
+}
+
+/** Points along a line, close enough to keep texts away from it. */
+function along(points: readonly Point[]): Point[] {
+  return points.flatMap((from, index) => {
+    const to = points[index + 1];
+    if (!to) return [from];
+    const steps = Math.max(1, Math.ceil(Math.hypot(to.across - from.across, to.down - from.down) / 6));
+    return Array.from({ length: steps }, (_, step) => ({
+      across: from.across + ((to.across - from.across) * step) / steps,
+      down: from.down + ((to.down - from.down) * step) / steps,
+    }));
+  });
+}
+
 /** Writes texts where no other text stands yet. */
 class Writer {
   private readonly taken: { left: number; right: number; y: number }[] = [];
@@ -101,14 +136,14 @@ class Writer {
     pen.strokeStyle = themed("--tblr-bg-surface");
   }
 
-  /** At the first of these places (left end, baseline) that is free and on the chart. */
-  put(text: string, places: readonly (readonly [number, number])[], bold = false): void {
+  /** At the first of these places (left end, baseline) that is free and on the chart. `away`: also of these points. */
+  put(text: string, places: readonly (readonly [number, number])[], bold = false, away: readonly Point[] = []): void {
     this.pen.font = bold ? `600 ${LABEL_FONT}` : LABEL_FONT;
     this.pen.fillStyle = themed(bold ? "--ss-ink" : "--ss-chart-text");
     const { width } = this.pen.measureText(text);
     for (const [x, y] of places) {
       const place = { left: x, right: x + width, y };
-      if (x < 0 || place.right > this.width || !this.isFree(place)) continue;
+      if (x < 0 || place.right > this.width || !this.isFree(place) || away.some((one) => isOn(one, place))) continue;
       this.taken.push(place);
       this.pen.strokeText(text, x, y);
       this.pen.fillText(text, x, y);
@@ -157,19 +192,24 @@ function write(chart: AnyChart, given: LoadChart): void {
     if (band.along === "x") writer.put(band.text, [[x.getPixelForValue(band.high) - width, top - 5]]);
     if (band.along === "y") writer.put(band.text, [[left + 8, y.getPixelForValue(band.low) + 18]]);
     if (band.along === "product") {
-      const down = y.getPixelForValue(band.high / (x.max / 4));
-      writer.put(band.text, [[right - width - 4, down - 10], [right - width - 4, down - 34]]);
+      const xs = [3, 6, 12, 24, 48].map((part) => x.max / part);
+      writer.put(
+        band.text,
+        xs.map((at) => [Math.min(x.getPixelForValue(at) + 14, right - width), y.getPixelForValue(band.high / at)]),
+      );
     }
   }
-  given.series.forEach((series, index) => {
-    const own = spots[index] ?? [];
-    const middle = own[Math.floor((own.length - 1) / 3)];
-    if (!middle || given.series.length > 4) return;
-    const width = writer.widthOf(series.name, true);
-    const { across, down } = middle;
-    const sides = [across + 8, Math.min(across - width / 2, right - width), across - width - 8];
-    writer.put(series.name, [...sides.map((side) => [side, down - 14] as const), ...sides.map((side) => [side, down + 24] as const)], true);
-  });
+  const lines = spots.flatMap((own) => along(own));
+  if (given.series.length <= MOST_NAMES) {
+    given.series.forEach((series, index) => {
+      const width = writer.widthOf(series.name, true);
+      const places = (spots[index] ?? []).flatMap(({ across, down }) => {
+        const sides = [across + 10, Math.min(across - width / 2, right - width), across - width - 10];
+        return [-22, 22, 30, 5].flatMap((far) => sides.map((side) => [side, down + far] as const));
+      });
+      writer.put(series.name, places, true, lines);
+    });
+  }
   for (const own of spots) {
     own.forEach(({ across, down, point }, place) => {
       if (point.label === "") return;

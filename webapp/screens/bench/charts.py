@@ -185,9 +185,7 @@ def load_table(load: LoadCurve, products: Sequence[BenchProduct]) -> LoadTable:
         title="Load curve" if load.has_latency else "By block size",
         level=load.level_label,
         products=tuple(names[series.product] for series in load.series),
-        rows=tuple(
-            TableRow(level, tuple(own.get(level, Missing.NOT_MEASURED) for own in texts)) for level in levels
-        ),
+        rows=tuple(TableRow(level, tuple(own.get(level, Missing.NOT_MEASURED) for own in texts)) for level in levels),
     )
 
 

@@ -1,7 +1,7 @@
 """A saved comparison of products: what its report shows, computed from its query or as it was frozen."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -11,17 +11,20 @@ from webapp.analysis.cells import PERCENTILES
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.trial_metrics import moments_of
+from webapp.bench.answer import BenchAnswer
+from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
 from webapp.bench.reading import BY_TARGETS
 from webapp.bench.saved import asked_by
-from webapp.bench.side_by_side import Row, SideBySide, side_by_side
+from webapp.bench.side_by_side import SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, chart_words, factor_words
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.rows import ShownCell, in_place_of_values, shown_row
+from webapp.screens.bench.rows import ShownCell, in_place_of_values
+from webapp.screens.bench.sections import sections
 from webapp.screens.ceilings import drawn, in_words
 from worker.contract.packing import LAST_BUCKET_NS
 from worker.contract.workload import Pattern
@@ -56,8 +59,8 @@ def warnings(found: SideBySide) -> Iterator[str]:
     if found.matched.overlapping:
         same = ", ".join(name for product, name in names.items() if str(product) in found.matched.overlapping)
         yield (
-            f"No ratio to the baseline {names[found.matched.baseline]} where {same} has the same results: they would be "
-            "compared with themselves."
+            f"No ratio to the baseline {names[found.matched.baseline]} where {same} has the same results: they would "
+            "be compared with themselves."
         )
 
 
@@ -139,9 +142,6 @@ def shown_bounds(found: SideBySide) -> tuple[Bound, ...]:
     return bounds_of(moments_of([row for rows in found.read.rows.values() for row in rows]))
 
 
-ROWS_SHOWN = 12  # of each group, unless the query asks for all
-
-
 class Struct(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
@@ -179,16 +179,17 @@ class BenchReport(Struct, frozen=True, kw_only=True):
     differing: tuple[Specification, ...]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
-    headlines: tuple[ReportRow, ...]
     per_price: tuple[PerPrice, ...]
     findings: tuple[tuple[str, str], ...]  # panel, sentence
-    groups: tuple[ReportGroup, ...]
     curves: tuple[ChartTable, ...]
     ladder: ChartTable | None
     slow: tuple[str, ...]  # products with a mean above the p99
     ignored: tuple[str, ...]  # factors whose levels are pooled
     metric: str
     charts: BenchCharts  # of the curves and the ladder
+    answer: BenchAnswer | None = None  # None in numbers that were frozen before reports had it
+    headlines: tuple[ReportRow, ...] = ()  # only in those
+    groups: tuple[ReportGroup, ...] = ()
     advice: tuple[str, ...] = ()  # why products have no ratio to the baseline
     held: tuple[str, ...] = ()  # factors with the only level whose results are read
 
@@ -202,6 +203,13 @@ def report_to(saved: SavedComparison) -> BenchReport:
     return report_of(saved.query) if saved.frozen is None else unfrozen(saved.frozen, BenchReport)
 
 
+def report_context(saved: SavedComparison) -> dict[str, object]:
+    """For the page of the report. Raises Refusal."""
+    report = report_to(saved)
+    made = sections(report.answer) if report.answer else None
+    return {"report": report, "sections": made, "caveats": [*report.warnings, *report.notes]}
+
+
 def frozen_report(query: str) -> bytes | None:
     """None without results. Raises Refusal."""
     report = report_of(query)
@@ -211,7 +219,7 @@ def frozen_report(query: str) -> bytes | None:
 def report_of(query: str) -> BenchReport:
     """The current numbers. Raises BenchRefused."""
     given = dict(parse_qsl(query))
-    found = side_by_side(replace(asked_by(query), most_rows=None if given.get("all") else ROWS_SHOWN))
+    found = side_by_side(asked_by(query))
     names, colours = found.matched.names, found.colours
     lines = drawn(shown_bounds(found)) if given.get("ceilings") == "on" else ()
     charts = [curve_chart(curve, names, colours, lines) for curve in found.curves]
@@ -223,15 +231,14 @@ def report_of(query: str) -> BenchReport:
         differing=found.differing,
         warnings=tuple(warnings(found)),
         notes=tuple(notes(found)),
-        headlines=tuple(_row(found, row, found.matched.texts[row.workload.key]) for row in found.headlines),
         per_price=found.per_price,
         findings=tuple((one.panel.name, one.sentence) for one in found.findings),
-        groups=tuple(_groups(found)),
         curves=tuple(curve_table(curve, names, in_place_of_values(found)) for curve in found.curves),
         ladder=ladder_table(found.ladder) if found.ladder else None,
         slow=tuple(names[product] for product in found.ladder.slow) if found.ladder else (),
         ignored=tuple(factor_words(name) for name in sorted(found.asked.ignored)),
         metric=CHOICES[found.asked.choice],
+        answer=answer(found),
         charts=BenchCharts(charts=tuple(charts)),
         advice=tuple(one.why for one in found.advice),
         held=tuple(f"{factor_words(name)} {level}" for name, level in found.asked.held),
@@ -250,24 +257,3 @@ def _columns(found: SideBySide) -> Sequence[ReportColumn]:
         )
         for product, rows in found.read.rows.items()
     ]
-
-
-def _groups(found: SideBySide) -> Sequence[ReportGroup]:
-    return [
-        ReportGroup(
-            name=group.panel.name,
-            lower_is_better=group.panel.metric.lower_is_better,
-            rows=tuple(_row(found, row, row.title) for row in group.rows),
-            more=group.shared - len(group.rows),
-        )
-        for group in found.groups
-        if group.rows
-    ]
-
-
-def _row(found: SideBySide, row: Row, words: str) -> ReportRow:
-    shown = shown_row(found, row, words)
-    cells = tuple(cell if isinstance(cell, ShownCell) else cell.words for cell in shown.cells)
-    return ReportRow(
-        title=row.title, words=words, unit=shown.unit, cells=cells, lower_is_better=shown.lower_is_better
-    )  # fmt: skip

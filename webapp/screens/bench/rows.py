@@ -1,4 +1,4 @@
-"""Rows of bars: one workload, one cell for each product. All numbers of a row have one unit."""
+"""Products of the page with their addresses, and rows of bars for pages with few numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from django.http import QueryDict
 from webapp.analysis.answer import Cell
 from webapp.analysis.words import unclear
 from webapp.bench.answer import BenchAnswer
-from webapp.bench.assembly import shortened
+from webapp.bench.assembly import short_names
 from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
@@ -42,13 +42,13 @@ class Column:
 
 
 def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
-    usable = list(usable_targets())
+    usable, short = list(usable_targets()), short_names([*found.matched.names.values()])
     return [
         Column(
             product=product,
             kind=found.kind_of(product),
             name=found.matched.names[product],
-            short=shortened(found.matched.names[product]),
+            short=short[found.matched.names[product]],
             colour=found.colours[product],
             address=product_address(product),
             is_baseline=product == found.matched.baseline,
@@ -63,10 +63,8 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
     ]
 
 
-def plans_of(
-    found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]
-) -> dict[tuple[int, str], str]:
-    """The value of the button Plan, by the place of a row and the product that lacks it, where a plan can measure it."""
+def plans_of(found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]) -> dict[tuple[int, str], str]:
+    """The value of the button Plan, by the place of a row and the product that lacks it, if a plan can measure it."""
     plannable = {column.product for column in columns if not column.why_no_plan}
     lacking = {product: {one.key: one for one in found.missing[product]} for product in plannable}
     return {
@@ -84,6 +82,9 @@ _SCALES = {
     "latency": ((1e7, "ms"), (1e4, "µs"), (0.0, "ns")),
 }
 _FACTORS = {f"M{_IOPS}": 1e6, f"k{_IOPS}": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
+
+
+# Rows of bars: one workload, one cell for each product. All numbers of a row have one unit.
 
 
 @dataclass(frozen=True)

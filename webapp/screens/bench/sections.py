@@ -27,9 +27,7 @@ class Sections:
     left_out: int  # shared workloads that are not on the plot
 
 
-def sections(
-    answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS
-) -> Sections:
+def sections(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS) -> Sections:
     places = [place for group in answer.forest for place in (group.shared if whole else group.rows)]
     return Sections(
         answer=answer,
@@ -50,7 +48,7 @@ def _number(row: BenchRow, product: str) -> tuple[str, str, tuple[str, ...]]:
     cell = next((one for one in row.cells if one.product == product), None)
     if cell is None:
         mixed = next((one.choose for one in row.mixed if one.product == product), "")
-        return mixed or next((str(one.why) for one in row.missing if one.product == product), ""), "", ()
+        return mixed or next((one.words for one in row.missing if one.product == product), ""), "", ()
     unstated = f"{cell.unstated} factor{'s' if cell.unstated > 1 else ''} not stated" if cell.unstated else ""
     further = (
         f"{cell.ratio_text} ({cell.ratio_spread})" if cell.ratio_spread else cell.ratio_text,

@@ -5,6 +5,8 @@ The tracks are SVG with positions in percent, because they scale and print, and 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from math import ceil, floor, log, log10
 
 from webapp.analysis.words import PERCENT, RATIO, shown
@@ -12,9 +14,10 @@ from webapp.bench.answer import BenchAnswer, BenchCell, BenchProduct, BenchRow
 from webapp.bench.forest import RatioState, Whisker
 from webapp.results.metrics import METRICS, Metric, Missing
 
-VALUE_PAD, RATIO_PAD = 15.0, 4.0  # percent of a track on each side; the values have texts beside their marks
+VALUE_PAD, RATIO_PAD, BEYOND = 18.0, 6.0, 1.5  # percent of a track on each side; values have texts beside their marks
 NEAR = 2.4  # percent: nearer marks are moved apart, upwards and downwards
-MIDDLE_PX, APART_PX, HIGHEST_PX = 13.0, 6.0, 7.0
+FEW_PRODUCTS = 4  # of more, rows are higher and names stand above the plot only
+LOW_PX, HIGH_PX, EDGE_PX, APART_PX = 26, 34, 6.0, 6.0  # heights of rows, room for half a mark, distance of two marks
 CAP_PX, DIAMOND = 4, 3
 LEAST_BAND = 1.2  # percent: the band of the margin stays visible beside large ratios
 LEAST_RANGE = 1.12  # of the axis of ratios, on each side: small differences shall look small
@@ -31,11 +34,12 @@ class Axis:
     pad: float
 
     def at(self, value: float) -> float:
-        """In percent; values beyond the ends are put there."""
+        """In percent; values beyond the ends are put beside them."""
         if self.high <= self.low:
             return 50.0
-        share = log(min(max(value, self.low), self.high) / self.low) / log(self.high / self.low)
-        return self.pad + (100 - 2 * self.pad) * share
+        if not self.low * 0.999 <= value <= self.high * 1.001:
+            return BEYOND if value < self.low else 100 - BEYOND
+        return self.pad + (100 - 2 * self.pad) * log(value / self.low) / log(self.high / self.low)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class RatioMark:
     bar: tuple[str, str]  # start and width, from ×1; empty texts without one
     whisker: tuple[str, str]  # its ends; empty texts without one
     caps: tuple[str, str]  # the upper and lower ends of its caps
+    beyond: str  # left | right: the ratio is beyond the axis; "" otherwise
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class RatioText:
     plan: str  # the value of the button Plan; "" without one
     product: str  # its name
     colour: int
-    n: str  # n = 3, if rows differ in it
+    n: str  # n = 1, where fewer repeats than elsewhere say it
 
 
 @dataclass(frozen=True)
@@ -111,14 +116,17 @@ class Forest:
     towards: tuple[str, str]  # what the left and the right side of the ratios mean
     margin: str
     whisker: str
-    spans: int  # columns of the table
+    height: int  # of a row, in pixels
+    middle: float
     is_wide: bool
 
 
 NO_PLANS: Mapping[tuple[int, str], str] = {}
 
 
-def forest(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS) -> Forest | None:
+def forest(
+    answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS
+) -> Forest | None:
     """`whole`: all shared workloads. `plans`: the value of the button Plan, by row and product."""
     if not answer.forest or len(answer.products) < 2:
         return None
@@ -128,6 +136,7 @@ def forest(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int
     columns = tuple(
         place for place in range(len(answer.label_columns)) if len({row.labels[place] for row in shown_rows}) > 1
     )
+    columns = columns or tuple(range(len(answer.label_columns)))[:1]
     metrics = dict.fromkeys(group.metric for group in answer.forest)
     parts = tuple(_part(answer, METRICS[metric], compared, columns, whole=whole, plans=plans) for metric in metrics)
     name = compared[0].short if len(compared) == 1 else ""
@@ -139,12 +148,17 @@ def forest(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int
         baseline=baseline,
         parts=parts,
         ratio_of=f"{name or 'Each'} ÷ {baseline.short}",
-        towards=(f"← {sides[0]}", f"{name} {sides[1]} →".strip()),
+        towards=(f"← {sides[0]}", f"{sides[1]} →"),
         margin=f"±{100 * answer.margin:g} %",
         whisker=_whisker_words(shown_rows),
-        spans=len(columns) + 2 + len(compared),
-        is_wide=len(compared) > 3 or not answer.loads,
+        height=_height(answer),
+        middle=_height(answer) / 2,
+        is_wide=len(answer.products) > FEW_PRODUCTS or not answer.loads,
     )
+
+
+def _height(answer: BenchAnswer) -> int:
+    return LOW_PX if len(answer.products) <= FEW_PRODUCTS else HIGH_PX
 
 
 def _whisker_words(rows: Sequence[BenchRow]) -> str:
@@ -169,7 +183,7 @@ def _part(
     rows = [answer.rows[place] for _, places in groups for place in places]
     values = [cell.mean for row in rows for cell in row.cells if cell.mean > 0] or [1.0]
     value_axis = Axis(min(values), max(values), VALUE_PAD)
-    ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio])
+    ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio], len(compared))
     draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, plans)
     start, one, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
     form = RATIO if any("×" in cell.ratio_text for row in answer.rows for cell in row.cells) else PERCENT
@@ -178,7 +192,7 @@ def _part(
             (
                 one.name,
                 " · ".join(filter(None, (one.words, *_constant(answer, places, columns)))),
-                tuple(draw.row(place, labels) for place, labels in zip(places, _labels_before(answer, places), strict=True)),
+                tuple(draw.rows(places)),
                 len(one.shared) - len(places),
             )
             for one, places in groups
@@ -198,20 +212,22 @@ def _constant(answer: BenchAnswer, places: Sequence[int], columns: Sequence[int]
             yield f"{label} {answer.rows[places[0]].labels[at]}"
 
 
-def _labels_before(answer: BenchAnswer, places: Sequence[int]) -> list[tuple[str, ...]]:
-    return [(), *(answer.rows[place].labels for place in places[:-1])]
-
-
 def _plain(text: str) -> str:
     """Without digits that say nothing on an axis: 10k for 10.0k, ×2 for ×2.00."""
     number, unit = text.rstrip(" %kMGTB/sµnm"), text[len(text.rstrip(" %kMGTB/sµnm")) :]
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{unit}".replace("+0 %", "0 %")
 
 
-def _ratio_axis(cells: Sequence[BenchCell]) -> Axis:
-    ratios = [cell.ratio for cell in cells if cell.ratio]
+FAR, NEAR_ONE = 10.0, 4.0  # ratios of several products: those beyond FAR are put at the ends if half are NEAR_ONE
+
+
+def _ratio_axis(cells: Sequence[BenchCell], products: int) -> Axis:
+    sizes = {id(cell): max(cell.ratio, 1 / cell.ratio) for cell in cells if cell.ratio}
+    is_mostly_near = products > 1 and sum(size <= NEAR_ONE for size in sizes.values()) * 2 >= len(sizes)
+    inside = [cell for cell in cells if not is_mostly_near or sizes[id(cell)] <= FAR]
+    ratios = [cell.ratio for cell in inside if cell.ratio]
     low, high = min(ratios, default=1.0), max(ratios, default=1.0)
-    ends = [end for cell in cells for end in (cell.whisker_low, cell.whisker_high) if end]
+    ends = [end for cell in inside for end in (cell.whisker_low, cell.whisker_high) if end]
     low = max(min([low, *ends]), low / WHISKER_ROOM)
     high = min(max([high, *ends]), high * WHISKER_ROOM)
     return Axis(min(low, 1 / LEAST_RANGE), max(high, LEAST_RANGE), RATIO_PAD)
@@ -246,7 +262,7 @@ def ratio_ticks(axis: Axis) -> list[float]:
 
 
 def _gaps(axis: Axis, values: Sequence[float]) -> Iterator[float]:
-    return (axis.at(after) - axis.at(before) for before, after in zip(values, values[1:], strict=False))
+    return (axis.at(after) - axis.at(before) for before, after in pairwise(values))
 
 
 def _text(value: float) -> str:
@@ -262,6 +278,16 @@ class _Drawing:
     columns: Sequence[int]  # places of the labels that are shown
     plans: Mapping[tuple[int, str], str]
 
+    def rows(self, places: Sequence[int]) -> Iterator[ForestRow]:
+        before: tuple[str, ...] = ()
+        for place in places:
+            yield self.row(place, before)
+            before = self.answer.rows[place].labels
+
+    @property
+    def middle(self) -> float:
+        return _height(self.answer) / 2
+
     def row(self, at_row: int, before: tuple[str, ...]) -> ForestRow:
         """`before`: the labels of the row above."""
         row = self.answer.rows[at_row]
@@ -270,8 +296,8 @@ class _Drawing:
         known = sorted((cell for cell in row.cells if cell.mean > 0), key=lambda cell: cell.mean)
         xs = [self.values.at(cell.mean) for cell in known]
         marks = [
-            ValueMark(_text(x), f"{MIDDLE_PX + down:.1f}", colours[cell.product])
-            for cell, x, down in zip(known, xs, moved_apart(xs), strict=True)
+            ValueMark(_text(x), f"{self.middle + down:.1f}", colours[cell.product])
+            for cell, x, down in zip(known, xs, moved_apart(xs, self.middle - EDGE_PX), strict=True)
         ]
         cells = {cell.product: cell for cell in row.cells}
         ratios = [cells[one.product] for one in self.compared if one.product in cells and cells[one.product].ratio]
@@ -288,7 +314,7 @@ class _Drawing:
             highest=Tick(_text(xs[-1]), known[-1].text) if xs else Tick("", ""),
             ratios=tuple(
                 self._ratio(row, cell, x, down)
-                for cell, x, down in zip(ratios, at, _moved_in_order(at), strict=True)
+                for cell, x, down in zip(ratios, at, _moved_in_order(at, self.middle - EDGE_PX), strict=True)
             ),
             texts=tuple(self._said(at_row, row, one, cells) for one in self.compared),
             place=at_row,
@@ -304,8 +330,9 @@ class _Drawing:
         low, high = cell.whisker_low, cell.whisker_high
         return RatioMark(
             x=_text(x),
-            y=f"{MIDDLE_PX + down:.1f}",
-            caps=(f"{MIDDLE_PX + down - CAP_PX:.1f}", f"{MIDDLE_PX + down + CAP_PX:.1f}"),
+            y=f"{self.middle + down:.1f}",
+            caps=(f"{self.middle + down - CAP_PX:.1f}", f"{self.middle + down + CAP_PX:.1f}"),
+            beyond="left" if ratio < self.ratios.low else "right" if ratio > self.ratios.high else "",
             shape=DIAMOND if is_pair else colours[cell.product],
             colour=colours[cell.product if is_better or not is_pair else self.answer.baseline],
             state=state.value,
@@ -313,14 +340,12 @@ class _Drawing:
             whisker=(_text(self.ratios.at(low)), _text(self.ratios.at(high))) if low and high else ("", ""),
         )
 
-    def _said(
-        self, place: int, row: BenchRow, product: BenchProduct, cells: Mapping[str, BenchCell]
-    ) -> RatioText:
+    def _said(self, place: int, row: BenchRow, product: BenchProduct, cells: Mapping[str, BenchCell]) -> RatioText:
         cell, plan = cells.get(product.product), ""
         if cell is None:
             mixed = next((one.choose for one in row.mixed if one.product == product.product), "")
-            why = next((one.why for one in row.missing if one.product == product.product), Missing.NOT_MEASURED)
-            text, state, title = (mixed, "missing", "") if mixed else (str(why), "missing", "")
+            words = next((one.words for one in row.missing if one.product == product.product), Missing.NOT_MEASURED)
+            text, state, title = mixed or words, "missing", ""
             plan = self.plans.get((place, product.product), "")
         elif cell.state is None:
             without = next((one for one in row.missing if one.product == self.answer.baseline), None)
@@ -329,13 +354,14 @@ class _Drawing:
             plan = self.plans.get((place, self.answer.baseline), "")
         else:
             text, state, title = ratio_words(cell), cell.state.value, _title(cell)
-        counts = {each.n for each in row.cells}
-        said = f"n = {min(counts)}" if cell and counts and self._has_several_counts else ""
+        base = cells.get(self.answer.baseline)
+        count = min(cell.n, base.n) if cell and base else self._most_repeats
+        said = f"n = {count}" if count < self._most_repeats else ""
         return RatioText(text, state, title, plan, product.name, product.colour, said)
 
-    @property
-    def _has_several_counts(self) -> bool:
-        return len({min(cell.n for cell in row.cells) for row in self.answer.rows if row.cells}) > 1
+    @cached_property
+    def _most_repeats(self) -> int:
+        return max((cell.n for row in self.answer.rows for cell in row.cells), default=1)
 
 
 def ratio_words(cell: BenchCell) -> str:
@@ -355,24 +381,24 @@ def _title(cell: BenchCell) -> str:
     return f"{cell.ratio_text}{spread}, n = {cell.n}. {cell.why}".strip()
 
 
-def moved_apart(xs: Sequence[float]) -> list[float]:
-    """Pixels up or down for marks in order, of which some nearly coincide."""
+def moved_apart(xs: Sequence[float], most: float) -> list[float]:
+    """Pixels up or down, at most `most`, for marks in order, of which some nearly coincide."""
     downs: list[float] = []
     start = 0
     for place in range(1, len(xs) + 1):
         if place < len(xs) and xs[place] - xs[place - 1] < NEAR:
             continue
         count = place - start
-        step = min(APART_PX, 2 * HIGHEST_PX / max(count - 1, 1))
+        step = min(APART_PX, 2 * most / max(count - 1, 1))
         downs += [(each - (count - 1) / 2) * step for each in range(count)]
         start = place
     return downs
 
 
-def _moved_in_order(xs: Sequence[float]) -> list[float]:
+def _moved_in_order(xs: Sequence[float], most: float) -> list[float]:
     """The same for marks in any order."""
     order = sorted(range(len(xs)), key=lambda place: xs[place])
-    downs = moved_apart([xs[place] for place in order])
+    downs = moved_apart([xs[place] for place in order], most)
     by_place = dict(zip(order, downs, strict=True))
     return [by_place[place] for place in range(len(xs))]
 

@@ -91,40 +91,55 @@ class Chart:
     extra: tuple[Line, ...] = ()  # ceilings and references: dashed; without marks, only in the legend
 
 
-def picture(title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled: bool = False) -> str:
-    """One SVG: title, legend, charts one below the other, notes. `scaled`: as wide as its place."""
+@dataclass(frozen=True)
+class Block:
+    """Anything between the legend and the charts."""
+
+    parts: tuple[Element, ...]
+    height: float
+
+
+NOTHING_FIRST = Block((), 0.0)
+
+
+def picture(
+    title: str, charts: Sequence[Chart], notes: Sequence[str], *, scaled: bool = False, first: Block = NOTHING_FIRST
+) -> str:
+    """One SVG: title, legend, the block, charts one below the other, notes. `scaled`: as wide as its place."""
     shown = charts[:MOST_CHARTS]
     more = len(charts) - len(shown)
     notes = [*notes, *([f"{more} more charts are not in this picture."] if more else [])]
-    parts, top = [_text(12, 26, title, size=16, weight=600)], 40.0
+    parts, top = [text_at(12, 26, title, size=16, weight=600)], 40.0
     extra = {line.name for chart in shown for line in chart.extra}
     for entry, place, down in legend_of(shown):
         parts += [
             _dashes(f"M{place:.1f} {top + down + 6:.1f}h12")
             if entry.name in extra
-            else _element("rect", x=place, y=top + down, width=11, height=11, fill=_hex(entry.colour)),
-            _text(place + 16, top + down + 10, entry.name),
+            else element("rect", x=place, y=top + down, width=11, height=11, fill=colour_of(entry.colour)),
+            text_at(place + 16, top + down + 10, entry.name),
         ]
     top += max((down for *_, down in legend_of(shown)), default=0.0) + 1.5 * LINE
+    parts.append(element("g", *first.parts, transform=f"translate(0 {top:.0f})"))
+    top += first.height
     for chart in shown:
         if chart.title:
-            parts.append(_text(12, top + 12, chart.title, size=13, weight=600))
+            parts.append(text_at(12, top + 12, chart.title, size=13, weight=600))
             top += LINE
-        parts.append(_element("g", *_chart(chart), transform=f"translate({LEFT} {top + 8:.0f})"))
+        parts.append(element("g", *_chart(chart), transform=f"translate({LEFT} {top + 8:.0f})"))
         top += HEIGHT + BELOW + 12
     for line in (line for note in notes for line in wrap(note, int((WIDTH + LEFT) / CHARACTER))):
         top += LINE
-        parts.append(_text(12, top, line, fill=MUTED))
+        parts.append(text_at(12, top, line, fill=MUTED))
     return tostring(_sheet(title, parts, math.ceil(top + 12), scaled=scaled), encoding="unicode")
 
 
 def _sheet(title: str, parts: Sequence[Element], height: int, *, scaled: bool) -> Element:
     width = LEFT + WIDTH + RIGHT
     size: dict[str, str | float] = {"width": "100%"} if scaled else {"width": width, "height": height}
-    return _element(
+    return element(
         "svg",
-        _element("title", title),
-        _element("rect", width=width, height=height, fill="#ffffff"),
+        element("title", title),
+        element("rect", width=width, height=height, fill="#ffffff"),
         *parts,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",
@@ -172,11 +187,11 @@ def _step(least: float) -> float:
 # ---- parts
 
 
-def _hex(colour: int) -> str:
+def colour_of(colour: int) -> str:
     return HEX[colour % len(HEX)]
 
 
-def _element(tag: str, *content: Element | str, **attributes: str | float) -> Element:
+def element(tag: str, *content: Element | str, **attributes: str | float) -> Element:
     """`content` is a text or elements. Numbers have one decimal; `_` in the name of an attribute stands for `-`."""
     made = Element(tag, {name.replace("_", "-"): _attribute(value) for name, value in attributes.items()})
     for each in content:
@@ -191,15 +206,15 @@ def _attribute(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
 
 
-def _text(
+def text_at(
     x: float, y: float, text: str, *, size: int = 12, weight: int = 400, anchor: str = "start", fill: str = TEXT
 ) -> Element:
     look: dict[str, str | float] = {"font_size": size, "font_weight": weight, "text_anchor": anchor, "fill": fill}
-    return _element("text", text, x=x, y=y, **look)
+    return element("text", text, x=x, y=y, **look)
 
 
-def _path(line: str, colour: str, width: float = 1) -> Element:
-    return _element("path", d=line, fill="none", stroke=colour, stroke_width=width)
+def path(line: str, colour: str, width: float = 1) -> Element:
+    return element("path", d=line, fill="none", stroke=colour, stroke_width=width)
 
 
 def legend_of(charts: Sequence[Chart]) -> list[tuple[Line, float, float]]:
@@ -228,22 +243,22 @@ def _chart(chart: Chart) -> Iterator[Element]:
 def _axes(chart: Chart) -> Iterator[Element]:
     for value, text in chart.y.ticks:
         y = HEIGHT * (1 - chart.y.share(value))
-        yield _path(f"M0 {y:.1f}H{WIDTH}", GRID)
-        yield _text(-8, y + 4, text, anchor="end", fill=MUTED)
+        yield path(f"M0 {y:.1f}H{WIDTH}", GRID)
+        yield text_at(-8, y + 4, text, anchor="end", fill=MUTED)
     room = -1e9
     for value, text in chart.x.ticks:
         x, half = WIDTH * chart.x.share(value), len(text) * CHARACTER / 2
         if x - half > room:  # texts that would overlap are left out
-            yield _text(x, HEIGHT + 16, text, anchor="middle", fill=MUTED)
+            yield text_at(x, HEIGHT + 16, text, anchor="middle", fill=MUTED)
             room = x + half + 6
-    yield _path(f"M0 0V{HEIGHT}H{WIDTH}", MUTED)
-    yield _text(WIDTH / 2, HEIGHT + 34, chart.x.label, anchor="middle", fill=MUTED)
-    label = _text(0, 0, chart.y.label, anchor="middle", fill=MUTED)
-    yield _element("g", label, transform=f"translate({14 - LEFT} {HEIGHT / 2:.0f}) rotate(-90)")
+    yield path(f"M0 0V{HEIGHT}H{WIDTH}", MUTED)
+    yield text_at(WIDTH / 2, HEIGHT + 34, chart.x.label, anchor="middle", fill=MUTED)
+    label = text_at(0, 0, chart.y.label, anchor="middle", fill=MUTED)
+    yield element("g", label, transform=f"translate({14 - LEFT} {HEIGHT / 2:.0f}) rotate(-90)")
 
 
 def _curve(chart: Chart, line: Line) -> Iterator[Element]:
-    colour, drawing, steps = _hex(line.colour), False, []
+    colour, drawing, steps = colour_of(line.colour), False, []
     for mark in line.marks:
         if mark.y is None:
             drawing = False
@@ -253,12 +268,12 @@ def _curve(chart: Chart, line: Line) -> Iterator[Element]:
         drawing = True
         yield from _whisker(chart, mark, x, colour)
         if chart.dots:
-            yield _element("circle", cx=x, cy=y, r=3.5, fill=colour)
-    yield _path("".join(steps), colour, 2)
+            yield element("circle", cx=x, cy=y, r=3.5, fill=colour)
+    yield path("".join(steps), colour, 2)
 
 
 def _dashes(line: str) -> Element:
-    return _element("path", d=line, fill="none", stroke=MUTED, stroke_width=1.5, stroke_dasharray="6 4")
+    return element("path", d=line, fill="none", stroke=MUTED, stroke_width=1.5, stroke_dasharray="6 4")
 
 
 def _dashed(chart: Chart, line: Line) -> Iterator[Element]:
@@ -282,7 +297,7 @@ def _slot(chart: Chart, mark: Mark, index: int) -> tuple[float, float]:
 
 def _boxes(chart: Chart, line: Line, index: int) -> Iterator[Element]:
     """Each repeat as a dot, and its box: with few repeats, only the median."""
-    colour = _hex(line.colour)
+    colour = colour_of(line.colour)
     for mark in line.marks:
         middle, width = _slot(chart, mark, index)
         half, found = min(width * 0.35, 2 * SHORT), box_of(mark.repeats)
@@ -291,32 +306,32 @@ def _boxes(chart: Chart, line: Line, index: int) -> Iterator[Element]:
         )
         if len(mark.repeats) >= MIN_REPEATS_OF_BOX:
             box = {"x": middle - half, "y": upper, "width": 2 * half, "height": lower - upper}
-            yield _element("rect", fill=colour, fill_opacity="0.13", stroke=colour, **box)
-            yield _path(f"M{middle:.1f} {high:.1f}V{upper:.1f}M{middle:.1f} {lower:.1f}V{low:.1f}", colour)
-        yield _path(f"M{middle - half:.1f} {median:.1f}h{2 * half:.1f}", colour, 2)
+            yield element("rect", fill=colour, fill_opacity="0.13", stroke=colour, **box)
+            yield path(f"M{middle:.1f} {high:.1f}V{upper:.1f}M{middle:.1f} {lower:.1f}V{low:.1f}", colour)
+        yield path(f"M{middle - half:.1f} {median:.1f}h{2 * half:.1f}", colour, 2)
         for value in mark.repeats:
-            yield _element("circle", cx=middle, cy=_up(chart, value), r=3, fill=colour, fill_opacity="0.69")
+            yield element("circle", cx=middle, cy=_up(chart, value), r=3, fill=colour, fill_opacity="0.69")
 
 
 def _bars(chart: Chart, line: Line, index: int) -> Iterator[Element]:
     """The length of a bar is its value, so a logarithmic axis, which has no zero to start from, has points."""
-    colour = _hex(line.colour)
+    colour = colour_of(line.colour)
     for mark in line.marks:
         if mark.y is None:
             continue
         middle, width = _slot(chart, mark, index)
         if chart.y.logarithmic:
             yield from _whisker(chart, mark, middle, colour)
-            yield _element("circle", cx=middle, cy=_up(chart, mark.y), r=3.5, fill=colour)
+            yield element("circle", cx=middle, cy=_up(chart, mark.y), r=3.5, fill=colour)
         else:
             height = HEIGHT * chart.y.share(mark.y)
             box = {"x": middle - width * 0.45, "y": HEIGHT - height, "width": width * 0.9, "height": height}
-            yield _element("rect", fill=colour, fill_opacity="0.75", **box)
+            yield element("rect", fill=colour, fill_opacity="0.75", **box)
             yield from _whisker(chart, mark, middle, MUTED)
 
 
 def _whisker(chart: Chart, mark: Mark, x: float, colour: str) -> Iterator[Element]:
     if mark.low is not None and mark.high is not None:
         low, high = (HEIGHT * (1 - chart.y.share(value)) for value in (mark.low, mark.high))
-        path = f"M{x - 4:.1f} {high:.1f}h8m-4 0V{low:.1f}m-4 0h8"
-        yield _path(path, colour, 1.5)
+        line = f"M{x - 4:.1f} {high:.1f}h8m-4 0V{low:.1f}m-4 0h8"
+        yield path(line, colour, 1.5)

@@ -27,7 +27,7 @@ from webapp.bench.saved import is_bench
 from webapp.core.errors import Refusal
 from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person
-from webapp.screens.bench.report import frozen_report, report_to
+from webapp.screens.bench.report import frozen_report, report_context
 from webapp.screens.explore.answer import answer_to, packed
 from webapp.screens.explore.saved import filters_in_words
 from webapp.screens.explore.shown import shown
@@ -71,7 +71,7 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
     of_bench = is_bench(saved.query)
     given: dict[str, object] = {"saved": saved, "now": timezone.now(), "filters": filters, "of_bench": of_bench}
     try:
-        given |= {"report": report_to(saved)} if of_bench else _of_explore(saved)
+        given |= report_context(saved) if of_bench else _of_explore(saved)
     except Refusal as refusal:
         given["refusal"] = str(refusal)
     response = render(request, f"screens/{'bench' if of_bench else 'comparison'}_report.html", given | context)

@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils.html import strip_tags
 
 from webapp.analysis.services import save_comparison
-from webapp.bench.answer import answer
+from webapp.bench.assembly import answer
 from webapp.bench.saved import asked_by, checked_query
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
