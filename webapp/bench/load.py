@@ -55,7 +55,8 @@ def _with_latency(found: SideBySide, curve: Curve) -> LoadCurve | None:
         return None
     return LoadCurve(
         name=curve.panel.name, words=_words(matched, curve), has_latency=True, x_label=rate.label,
-        y_label=latency.metric.label, level_label=curve.label, x_shown_as=rate.shown_as, y_shown_as=latency.metric.shown_as,
+        y_label=latency.metric.label, level_label=curve.label, x_shown_as=rate.shown_as,
+        y_shown_as=latency.metric.shown_as,
         series=tuple(one for one in series if one.points), bands=tuple(_bands(found, curve, "x")),
     )  # fmt: skip
 
@@ -103,7 +104,8 @@ def _over_blocks(found: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None
     )  # fmt: skip
     return LoadCurve(
         name=curve.panel.name, words=_words(found.matched, curve), has_latency=False,
-        x_label=factor_words(BLOCK), y_label=metric.label, level_label=factor_words(BLOCK), x_shown_as=None, y_shown_as=metric.shown_as, series=series,
+        x_label=factor_words(BLOCK), y_label=metric.label, level_label=factor_words(BLOCK), x_shown_as=None,
+        y_shown_as=metric.shown_as, series=series,
         bands=tuple(_bands(found, curve, "y")),
     )  # fmt: skip
 

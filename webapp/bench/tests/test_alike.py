@@ -30,10 +30,13 @@ def measure(target: Target, number: int, speed: float, controller: str) -> None:
 
 
 def ratios(page: SideBySide) -> dict[str, float]:
-    """By the row of the first panel, of the second product."""
-    rows = page.groups[0].rows if page.groups else ()
-    against = {row.title: row.cells[1].cell.against_baseline for row in rows if row.cells[1]}
-    return {title: round(one.ratio.value, 3) for title, one in against.items() if one}
+    """By the row of the first panel: the second product divided by the first one, whichever is the baseline."""
+    found = {}
+    for row in page.groups[0].rows if page.groups else ():
+        for place, shown_cell in enumerate(row.cells):
+            if shown_cell and (against := shown_cell.cell.against_baseline):
+                found[row.title] = round(against.ratio.value ** (1 if place else -1), 3)
+    return found
 
 
 @pytest.fixture

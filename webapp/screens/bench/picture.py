@@ -55,7 +55,7 @@ def report_picture(saved: SavedComparison, *, scaled: bool = False) -> str:
 
 # The verdict and the forest plot, at the positions of the page.
 
-LEAD_PX, LEAD_CHARACTERS, LINE_CHARACTERS = 20, 78, 125
+LEAD_PX, LEAD_CHARACTERS, LINE_CHARACTERS = 20, 64, 120
 VALUES, RATIOS, TEXTS = 150.0, 430.0, 700.0  # left ends of the columns, in pixels
 TRACK = 255.0  # width of a track
 _SHAPES = (
@@ -106,11 +106,15 @@ def _verdict_height(verdict: Verdict) -> float:
 
 
 def _forest(plot: Forest) -> tuple[list[Element], float]:
-    parts, top = [text_at(12, LINE - 4, plot.ratio_of, weight=600)], 1.5 * LINE
+    parts, top = [text_at(12, LINE - 4, plot.ratio_of, weight=600)], 2.6 * LINE
     parts += [
-        text_at(RATIOS, LINE - 4, plot.towards[0], fill=MUTED),
-        text_at(RATIOS + TRACK, LINE - 4, plot.towards[1], anchor="end", fill=MUTED),
+        text_at(12, 2 * LINE, ", ".join(plot.columns), fill=MUTED),
+        text_at(RATIOS, 2 * LINE, plot.towards[0], fill=MUTED),
+        text_at(RATIOS + TRACK, 2 * LINE, plot.towards[1], anchor="end", fill=MUTED),
     ]
+    for place, product in enumerate(plot.compared if len(plot.compared) > 1 else ()):
+        right = TEXTS + (place + 1) * _text_width(len(plot.compared))
+        parts.append(_mark(_SHAPES[product.colour % len(_SHAPES)], right - 6, 2 * LINE - 5, colour_of(product.colour)))
     for part in plot.parts:
         for name, words, rows, _ in part.groups:
             parts.append(text_at(12, top + 12, f"{name} {words}".strip(), weight=600))
@@ -159,7 +163,7 @@ def _row(plot: Forest, part: ForestPart, row: ForestRow) -> Iterator[Element]:
             yield path(f"M{low:.1f} {up}V{down}M{low:.1f} {ratio.y}H{high:.1f}M{high:.1f} {up}V{down}", colour, 2)
         shape = {"left": _LEFTWARDS, "right": _RIGHTWARDS}.get(ratio.beyond, _SHAPES[ratio.shape % len(_SHAPES)])
         yield _mark(shape, _at(RATIOS, ratio.x), float(ratio.y), colour, hollow=ratio.state in _HOLLOW)
-    wide = (LEFT + WIDTH + RIGHT - TEXTS - 12) / max(len(row.texts), 1)
+    wide = _text_width(len(row.texts))
     for place, text in enumerate(row.texts):
         weight = 600 if text.state == "different" else 400
         size = 12 if len(row.texts) < FEW else 9
@@ -167,6 +171,10 @@ def _row(plot: Forest, part: ForestPart, row: ForestRow) -> Iterator[Element]:
 
 
 FEW = 3  # texts beside the plot that have the usual size
+
+
+def _text_width(texts: int) -> float:
+    return (LEFT + WIDTH + RIGHT - TEXTS - 12) / max(texts, 1)
 
 
 def _at(left: float, x: str) -> float:

@@ -8,14 +8,16 @@ from django.http import QueryDict
 
 from webapp.analysis.answer import Cell
 from webapp.analysis.words import unclear
-from webapp.bench.answer import BenchAnswer
+from webapp.bench.answer import BenchAnswer, BenchMissing
 from webapp.bench.assembly import short_names
 from webapp.bench.missing import why_no_plan, why_not_alone
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import Row, Shown, SideBySide
+from webapp.bench.workloads import Workload
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric, Missing
 from webapp.screens.bench.address import product_address, with_value, without
+from webapp.screens.bench.tracks import Lacking
 from webapp.screens.plans.forms import usable_targets
 from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
@@ -63,16 +65,24 @@ def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
     ]
 
 
-def plans_of(found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]) -> dict[tuple[int, str], str]:
-    """The value of the button Plan, by the place of a row and the product that lacks it, if a plan can measure it."""
-    plannable = {column.product for column in columns if not column.why_no_plan}
-    lacking = {product: {one.key: one for one in found.missing[product]} for product in plannable}
+def lacking_of(found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]) -> dict[tuple[int, str], Lacking]:
+    """What stands beside a missing number, by the place of its row and the product."""
+    no_plan = {str(column.product): column.why_no_plan for column in columns}
+    missing = {str(product): {one.key: one for one in own} for product, own in found.missing.items()}
     return {
-        (place, str(product)): f"{row.key} {product}"
+        (place, lack.product): _lacking(lack, row.key, missing[lack.product].get(row.key), no_plan[lack.product])
         for place, row in enumerate(answer.rows)
-        for product in plannable
-        if (workload := lacking[product].get(row.key)) and not why_not_alone(workload)
+        for lack in row.missing
     }
+
+
+def _lacking(missing: BenchMissing, key: str, workload: Workload | None, no_plan: str) -> Lacking:
+    if missing.why is Missing.NO_VALUE:
+        return Lacking("", "Its results of this workload do not have this value.")
+    if workload is None:
+        return Lacking("", "It has no results at this host and controller, or of this drive.")
+    why = no_plan or why_not_alone(workload)
+    return Lacking("" if why else f"{key} {missing.product}", why)
 
 
 _IOPS = METRICS["iops"].label

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webapp.bench.answer import BenchAnswer, BenchRow
 from webapp.screens.bench.charts import LoadCharts, LoadTable, load_chart, load_table
-from webapp.screens.bench.tracks import NO_PLANS, Forest, Heat, forest, heats
+from webapp.screens.bench.tracks import NOTHING, Forest, Heat, Lacking, forest, heats
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,13 @@ class Sections:
     left_out: int  # shared workloads that are not on the plot
 
 
-def sections(answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS) -> Sections:
+def sections(
+    answer: BenchAnswer, *, whole: bool = False, lacking: Mapping[tuple[int, str], Lacking] = NOTHING
+) -> Sections:
     places = [place for group in answer.forest for place in (group.shared if whole else group.rows)]
     return Sections(
         answer=answer,
-        forest=forest(answer, whole=whole, plans=plans),
+        forest=forest(answer, whole=whole, lacking=lacking),
         loads=tuple(load_table(load, answer.products) for load in answer.loads),
         load_charts=LoadCharts(charts=tuple(load_chart(load, answer.products) for load in answer.loads)),
         heats=tuple(heats(answer)),

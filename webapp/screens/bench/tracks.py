@@ -83,6 +83,7 @@ class RatioText:
 
 @dataclass(frozen=True)
 class ForestRow:
+    name: str  # of the workload, with its pattern
     labels: tuple[tuple[str, bool], ...]  # whether the row before has the same one, and all before it
     spoken: str  # the values, for readers without the plot
     marks: tuple[ValueMark, ...]
@@ -121,13 +122,22 @@ class Forest:
     is_wide: bool
 
 
-NO_PLANS: Mapping[tuple[int, str], str] = {}
+@dataclass(frozen=True)
+class Lacking:
+    """Beside a missing number."""
+
+    plan: str  # the value of the button Plan; "" without one
+    why: str  # there is none
+
+
+NONE_LACKING = Lacking("", "")
+NOTHING: Mapping[tuple[int, str], Lacking] = {}
 
 
 def forest(
-    answer: BenchAnswer, *, whole: bool = False, plans: Mapping[tuple[int, str], str] = NO_PLANS
+    answer: BenchAnswer, *, whole: bool = False, lacking: Mapping[tuple[int, str], Lacking] = NOTHING
 ) -> Forest | None:
-    """`whole`: all shared workloads. `plans`: the value of the button Plan, by row and product."""
+    """`whole`: all shared workloads. `lacking`: by row and product."""
     if not answer.forest or len(answer.products) < 2:
         return None
     baseline = next(one for one in answer.products if one.product == answer.baseline)
@@ -138,7 +148,7 @@ def forest(
     )
     columns = columns or tuple(range(len(answer.label_columns)))[:1]
     metrics = dict.fromkeys(group.metric for group in answer.forest)
-    parts = tuple(_part(answer, METRICS[metric], compared, columns, whole=whole, plans=plans) for metric in metrics)
+    parts = tuple(_part(answer, METRICS[metric], compared, columns, whole=whole, lacking=lacking) for metric in metrics)
     name = compared[0].short if len(compared) == 1 else ""
     is_speed = METRICS[answer.forest[0].metric].is_speed
     sides = ("slower", "faster") if is_speed else ("lower", "higher")
@@ -177,14 +187,14 @@ def _part(
     columns: Sequence[int],
     *,
     whole: bool,
-    plans: Mapping[tuple[int, str], str],
+    lacking: Mapping[tuple[int, str], Lacking],
 ) -> ForestPart:
     groups = [(one, one.shared if whole else one.rows) for one in answer.forest if one.metric == metric.key]
     rows = [answer.rows[place] for _, places in groups for place in places]
     values = [cell.mean for row in rows for cell in row.cells if cell.mean > 0] or [1.0]
     value_axis = Axis(min(values), max(values), VALUE_PAD)
     ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio], len(compared))
-    draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, plans)
+    draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, lacking)
     start, one, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
     form = RATIO if any("×" in cell.ratio_text for row in answer.rows for cell in row.cells) else PERCENT
     return ForestPart(
@@ -276,7 +286,7 @@ class _Drawing:
     ratios: Axis
     compared: Sequence[BenchProduct]
     columns: Sequence[int]  # places of the labels that are shown
-    plans: Mapping[tuple[int, str], str]
+    lacking: Mapping[tuple[int, str], Lacking]
 
     def rows(self, places: Sequence[int]) -> Iterator[ForestRow]:
         before: tuple[str, ...] = ()
@@ -303,6 +313,7 @@ class _Drawing:
         ratios = [cells[one.product] for one in self.compared if one.product in cells and cells[one.product].ratio]
         at = [self.ratios.at(cell.ratio or 1.0) for cell in ratios]
         return ForestRow(
+            name=row.name,
             labels=tuple(
                 (row.labels[at], at != self.columns[-1] and row.labels[: at + 1] == before[: at + 1])
                 for at in self.columns
@@ -345,13 +356,13 @@ class _Drawing:
         if cell is None:
             mixed = next((one.choose for one in row.mixed if one.product == product.product), "")
             words = next((one.words for one in row.missing if one.product == product.product), Missing.NOT_MEASURED)
-            text, state, title = mixed or words, "missing", ""
-            plan = self.plans.get((place, product.product), "")
+            lacking = self.lacking.get((place, product.product), NONE_LACKING)
+            text, state, title, plan = mixed or words, "missing", lacking.why, lacking.plan
         elif cell.state is None:
             without = next((one for one in row.missing if one.product == self.answer.baseline), None)
             text = "no baseline" if without else "not compared"
             state, title = "missing", ""
-            plan = self.plans.get((place, self.answer.baseline), "")
+            plan = self.lacking.get((place, self.answer.baseline), NONE_LACKING).plan
         else:
             text, state, title = ratio_words(cell), cell.state.value, _title(cell)
         base = cells.get(self.answer.baseline)

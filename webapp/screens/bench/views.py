@@ -28,7 +28,7 @@ from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.bench.address import bench_address, explore_address, product_address, read_address, with_value
 from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.report import ceilings_of, notes, shared_words, warnings
-from webapp.screens.bench.rows import columns_of, in_place_of_values, plans_of
+from webapp.screens.bench.rows import columns_of, in_place_of_values, lacking_of
 from webapp.screens.bench.sections import sections
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
@@ -189,7 +189,7 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     absent = in_place_of_values(found)
     return {
         "found": found,
-        "sections": sections(made, whole="all" in data, plans=plans_of(found, made, columns)),
+        "sections": sections(made, whole="all" in data, lacking=lacking_of(found, made, columns)),
         "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": columns,
         "picker": _picker(data, found.products),

@@ -89,11 +89,12 @@ def test_a_curve_says_which_levels_were_not_measured(operator: Client, labs: tup
     assert "Dashed: levels in between were not measured (THIRD)." in page
 
 
-def test_it_shows_headlines_bars_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
+def test_it_shows_the_verdict_the_plot_curves_and_findings(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator)
     assert "Random read" in page
-    assert "kIOPS" not in page
-    assert page.count("<canvas") == 2  # queue depths, and the ladder
+    assert page.count("<canvas") == 3  # the load curve, queue depths, and percentiles
+    assert page.count('<td class="forest-text ratio-different"') == 3
+    assert page.count("<h1") == 1
     assert "×2.00" in page
     assert f"{INTEL} has ×2.00 the IOPS of {SAMSUNG}" in page
     assert "3 of 4 workloads shared" in page
@@ -104,13 +105,13 @@ def test_the_baseline_is_in_the_address(operator: Client, labs: tuple[Lab, Lab])
     assert f"{SAMSUNG} has ×0.50 the IOPS of {INTEL}" in page
 
 
-def test_a_baseline_that_is_no_longer_chosen_is_the_first_product(operator: Client, labs: tuple[Lab, Lab]) -> None:
+def test_a_baseline_that_is_no_longer_chosen_is_the_slower_product(operator: Client, labs: tuple[Lab, Lab]) -> None:
     assert "×2.00" in shown(operator, f"{ADDRESS}&baseline=host:gone")
 
 
 def test_the_metric_of_bars_and_curves_can_be_chosen(operator: Client, labs: tuple[Lab, Lab]) -> None:
     page = shown(operator, f"{ADDRESS}&metric=latency_mean")
-    assert "lower is better" in page
+    assert "← lower" in page
     assert 'aria-current="page">Mean latency' in page
 
 
@@ -213,10 +214,10 @@ def test_a_measured_workload_without_the_shown_value_cannot_be_planned(operator:
     Result.objects.filter(target__model="THIRD").update(p99_ns=None)
     page = shown(operator, f"{WITH_THIRD}&metric=latency_p99")
     assert 'title="Its results of this workload do not have this value.">' in page
-    rows = dict(re.findall(r"<th scope=\"row\">([^<]+)<(.*?)</tr>", page, re.DOTALL))
-    assert ">no value<" in rows["4 KiB · QD 1"]
-    assert "Plan<" not in rows["4 KiB · QD 1"]
-    assert ">not measured<" in rows["4 KiB · QD 4"]
+    rows = dict(re.findall(r'<th scope="row" class="forest-label"><span>([^<]+)<(.*?)</tr>', page, re.DOTALL))
+    assert "no value" in rows["1"]
+    assert "Plan<" not in rows["1"]
+    assert "not measured" in rows["4"]
     key = PLAN_IN_CELL.findall(page)[0][0].split()[0]
     answer = operator.post(WITH_THIRD.replace("?", "plan/?"), {"cell": f"{key} model:{SAMSUNG}"}, follow=True)
     assert f"{SAMSUNG} has results for this workload." in answer.content.decode()
@@ -305,8 +306,8 @@ def test_a_percentile_above_the_histogram_is_a_lower_bound(operator: Client, lab
     assert "above 17 s" not in shown(operator)
     Result.objects.filter(run=labs[0].run).update(p99_ns=LAST_BUCKET_NS)
     page = shown(operator)
-    assert page.count("> 17 s</") == 2  # headline and percentiles
-    assert "17,1" not in strip_tags(page.split("headlines-title")[1])
+    assert page.count("> 17 s</") == 5  # three loads, the table of values, percentiles
+    assert "17,1" not in strip_tags(page.split("forest-title")[1])
     assert "A percentile above 17 s counts as 17 s" in page
 
 
