@@ -12,7 +12,6 @@ import { initFold } from "../features/fold";
 
 initBenchPicker();
 initBenchScroll();
-initBenchCharts();
-initBenchLoad();
+initBenchCharts(initBenchLoad());
 initFold();
 initChoiceForms();

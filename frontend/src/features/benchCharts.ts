@@ -147,7 +147,8 @@ function configuration(chart: BenchChart): ChartConfiguration {
   return { ...made, plugins: [ceilingLines(chart.ceilings)] } as unknown as ChartConfiguration;
 }
 
-export function initBenchCharts(): void {
+/** `further`: other charts of the page, which are on paper and in the saved file too. */
+export function initBenchCharts(further: readonly Chart[]): void {
   const data = readJson("bench-data", benchCharts);
   const made = new Map<string, Chart>();
   for (const canvas of document.querySelectorAll<HTMLCanvasElement>("canvas[data-bench-chart]")) {
@@ -156,7 +157,7 @@ export function initBenchCharts(): void {
     if (chart) made.set(benchChart, new Chart(canvas, configuration(chart)));
   }
   for (const chart of made.values()) follow(chart);
-  initReport([...made.values()]);
+  initReport([...further, ...made.values()]);
   initSavePicture((button) => pictureOf(button, made.get(button.dataset.chart ?? "")));
 }
 

@@ -8,11 +8,12 @@ import { lookAt, themed } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { SHOW } from "../lib/format";
 
-const LABEL_FONT = "11px Inter, system-ui, sans-serif";
 const LEAST_BAND_PX = 6;
 const DIAGONAL_ROOM = 1.06; // beside a diagonal band, so that it is seen
 const MOST_NAMES = 4; // of more, the names stand above the page's plot only
 const ROOM = 1.35; // beside the values of a logarithmic axis, as a factor
+
+const labelFont = (bold = false): string => `${bold ? "600 " : ""}11px ${themed("--ss-font")}`;
 
 interface Spot {
   readonly x: number;
@@ -87,17 +88,6 @@ function bands(given: LoadChart): Plugin {
   };
 }
 
-const SHAPES = [
-  "M0-5a5 5 0 1 0 0 10A5 5 0 1 0 0-5Z",
-  "M-4.3-4.3H4.3V4.3H-4.3Z",
-  "M0-5.3 5 4.2H-5Z",
-  "M0-5.8 5.3 0 0 5.8-5.3 0Z",
-  "M0 5.3-5-4.2H5Z",
-  "M-1.6-5H1.6V-1.6H5V1.6H1.6V5H-1.6V1.6H-5V-1.6H-1.6Z",
-  "M0-5.5 5-1.6 3.1 4.5H-3.1L-5-1.6Z",
-  "M-3.1-5.2 0-2 3.1-5.2 5.2-3.1 2 0 5.2 3.1 3.1 5.2 0 2-3.1 5.2-5.2 3.1-2 0-5.2-3.1Z",
-]; // those of bench_shapes.html
-
 interface Point {
   readonly across: number;
   readonly down: number;
@@ -128,22 +118,30 @@ class Writer {
   constructor(
     private readonly pen: CanvasRenderingContext2D,
     private readonly width: number,
+    private readonly top: number,
   ) {
-    pen.font = LABEL_FONT;
+    pen.font = labelFont();
     pen.textAlign = "left";
     pen.lineWidth = 4;
     pen.lineJoin = "round";
-    pen.strokeStyle = themed("--tblr-bg-surface");
+    pen.strokeStyle = themed("--ss-card");
   }
 
   /** At the first of these places (left end, baseline) that is free and on the chart. `away`: also of these points. */
   put(text: string, places: readonly (readonly [number, number])[], bold = false, away: readonly Point[] = []): void {
-    this.pen.font = bold ? `600 ${LABEL_FONT}` : LABEL_FONT;
+    this.pen.font = labelFont(bold);
     this.pen.fillStyle = themed(bold ? "--ss-ink" : "--ss-chart-text");
     const { width } = this.pen.measureText(text);
     for (const [x, y] of places) {
       const place = { left: x, right: x + width, y };
-      if (x < 0 || place.right > this.width || !this.isFree(place) || away.some((one) => isOn(one, place))) continue;
+      if (
+        x < 0 ||
+        y < this.top ||
+        place.right > this.width ||
+        !this.isFree(place) ||
+        away.some((one) => isOn(one, place))
+      )
+        continue;
       this.taken.push(place);
       this.pen.strokeText(text, x, y);
       this.pen.fillText(text, x, y);
@@ -157,7 +155,7 @@ class Writer {
   }
 
   widthOf(text: string, bold = false): number {
-    this.pen.font = bold ? `600 ${LABEL_FONT}` : LABEL_FONT;
+    this.pen.font = labelFont(bold);
     return this.pen.measureText(text).width;
   }
 
@@ -168,25 +166,18 @@ class Writer {
   }
 }
 
-/** Markers, then the texts of limits, of lines and of points. */
+/** The texts of limits, of lines and of points. */
 function write(chart: AnyChart, given: LoadChart): void {
   const { x, y } = chart.scales;
   if (!x || !y) return;
   const pen = chart.ctx;
   const { left, right, top } = chart.chartArea;
   pen.save();
-  const writer = new Writer(pen, chart.width);
+  const writer = new Writer(pen, chart.width, top - 8);
   const spots = given.series.map((series) =>
     series.points.map((point) => ({ across: x.getPixelForValue(point.x), down: y.getPixelForValue(point.y), point })),
   );
-  given.series.forEach((series, index) => {
-    for (const { across, down } of spots[index] ?? []) {
-      mark(pen, across, down, series.colour);
-      writer.keep(across, down);
-    }
-  });
-  pen.strokeStyle = themed("--tblr-bg-surface");
-  pen.lineWidth = 4;
+  for (const { across, down } of spots.flat()) writer.keep(across, down);
   for (const band of given.bands) {
     const width = writer.widthOf(band.text);
     if (band.along === "x") writer.put(band.text, [[x.getPixelForValue(band.high) - width, top - 5]]);
@@ -225,18 +216,6 @@ function write(chart: AnyChart, given: LoadChart): void {
   pen.restore();
 }
 
-function mark(pen: CanvasRenderingContext2D, x: number, y: number, colour: number): void {
-  const path = new Path2D(SHAPES[colour % SHAPES.length]);
-  pen.save();
-  pen.translate(x, y);
-  pen.fillStyle = lookAt(colour).colour;
-  pen.strokeStyle = themed("--tblr-bg-surface");
-  pen.lineWidth = 1.2;
-  pen.fill(path);
-  pen.stroke(path);
-  pen.restore();
-}
-
 /** 1, 2 and 5 times powers of ten. */
 export function powers(min: number, max: number): number[] {
   const first = Math.floor(Math.log10(min));
@@ -264,7 +243,9 @@ function configuration(given: LoadChart): ChartConfiguration {
           borderColor: look.colour,
           backgroundColor: look.colour,
           borderWidth: 2,
-          pointRadius: 0, // `mark` draws them
+          pointStyle: look.marker,
+          pointRadius: 5,
+          pointHoverRadius: 6,
           pointHitRadius: 12,
         };
       }),
@@ -318,10 +299,13 @@ function configuration(given: LoadChart): ChartConfiguration {
   } as unknown as ChartConfiguration;
 }
 
-export function initBenchLoad(): void {
+export function initBenchLoad(): Chart[] {
   const data = readJson("load-data", loadCharts);
-  for (const canvas of document.querySelectorAll<HTMLCanvasElement>("canvas[data-load-chart]")) {
+  const canvases = [...document.querySelectorAll<HTMLCanvasElement>("canvas[data-load-chart]")];
+  const charts = canvases.flatMap((canvas) => {
     const given = data?.charts[Number(canvas.dataset.loadChart)];
-    if (given) follow(new Chart(canvas, configuration(given)));
-  }
+    return given ? [new Chart(canvas, configuration(given))] : [];
+  });
+  for (const chart of charts) follow(chart);
+  return charts;
 }

@@ -5,8 +5,9 @@ import { chartSvg, isoTime } from "../lib/picture";
 
 const LEFT_OUT = "script, link, header.bar, .skip, .actions, form, #page-problem, .crumb, .alert:not([role=note])";
 // Opened on paper; a table of seconds would have many pages.
-const OPENED = "main :is(.card details, .bench-notes, .caveats):not([open], #time-table)";
+const OPENED = "main :is(.card details, .bench-caveats, .caveats):not([open], #time-table)";
 const PAPER_PX = 680; // between the margins of A4
+const HIDDEN = { width: PAPER_PX, height: PAPER_PX / 2 };
 
 /** The rules that the document uses, so that the file does not contain the style of all pages. */
 function usedRules(rules: CSSRuleList, page: ParentNode): string[] {
@@ -35,7 +36,8 @@ export function reportOf(charts: readonly Chart[]): string {
   const drawn = [...document.querySelectorAll("canvas")];
   page.querySelectorAll("canvas").forEach((canvas, index) => {
     const chart = charts.find((each) => each.canvas === drawn[index]);
-    if (chart) canvas.parentElement?.replaceWith(figureOf(chart));
+    const size = chart && chart.width > 0 ? chart : HIDDEN; // of a tab that is not chosen
+    if (chart) canvas.parentElement?.replaceWith(figureOf(chart, size));
   });
   for (const element of page.querySelectorAll(LEFT_OUT)) element.remove();
   for (const button of page.querySelectorAll("button")) button.replaceWith(asText(button));
@@ -61,7 +63,7 @@ function figureOf(chart: Chart, size: Parameters<typeof chartSvg>[1] = chart): H
 
 /** On paper, drawings replace the charts: these have the width of the window, not that of the paper. */
 function drawForPaper(chart: Chart): void {
-  const height = Math.min(chart.height, PAPER_PX / 2);
+  const height = Math.min(chart.height || HIDDEN.height, PAPER_PX / 2);
   chart.canvas.parentElement?.after(figureOf(chart, { width: PAPER_PX, height }));
 }
 

@@ -8,12 +8,14 @@ import {
   LineController,
   LineElement,
   LogarithmicScale,
+  PointElement,
   Tooltip,
 } from "chart.js";
 import { inTheme, themed } from "./colours";
-import { MarkerElement } from "./markers";
+import { addShapes } from "./markers";
 
-Chart.register(CategoryScale, LinearScale, LineController, LineElement, LogarithmicScale, MarkerElement, Tooltip);
+Chart.register(CategoryScale, LinearScale, LineController, LineElement, LogarithmicScale, PointElement, Tooltip);
+addShapes();
 Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
 Chart.defaults.font.size = 12;

@@ -63,28 +63,38 @@ function isShape(marker: unknown): marker is Shape {
   return typeof marker === "string" && marker in SHAPES;
 }
 
-/** Chart.js's point, which can also be one of our shapes. */
-export class MarkerElement extends PointElement {
-  override draw(pen: CanvasRenderingContext2D, area: Parameters<PointElement["draw"]>[1]): void {
-    const { pointStyle, radius, borderColor, borderWidth, backgroundColor } = this.options;
+/** Chart.js's points can also be our shapes. Chart.js keeps the first class that is registered as a point, and the points
+ * of its plugins draw with it, so its own `draw` learns them. */
+export function addShapes(): void {
+  const drawPoint = PointElement.prototype.draw;
+  PointElement.prototype.draw = function draw(this: PointElement, pen, area): void {
+    const { pointStyle, radius } = this.options;
     const marker: unknown = pointStyle;
-    if (!isShape(marker)) {
-      super.draw(pen, area);
+    const { x, y } = this.getProps(["x", "y"]);
+    if (!isShape(marker) || x === null || y === null) {
+      drawPoint.call(this, pen, area);
       return;
     }
-    const { x, y } = this.getProps(["x", "y"]);
-    if (x === null || y === null) return;
     const isInside = x > area.left - 0.5 && x < area.right + 0.5 && y > area.top - 0.5 && y < area.bottom + 0.5;
-    if (this.skip || !(radius > 0.1) || !isInside) return;
-    pen.beginPath();
-    for (const [across, down] of SHAPES[marker]) pen.lineTo(x + across * radius, y + down * radius);
-    pen.closePath();
-    pen.fillStyle = backgroundColor as string;
-    pen.fill();
-    if (borderWidth > 0) {
-      pen.strokeStyle = borderColor as string;
-      pen.lineWidth = borderWidth;
-      pen.stroke();
-    }
+    if (!this.skip && radius > 0.1 && isInside) drawShape(this, pen, SHAPES[marker], { x, y });
+  };
+}
+
+function drawShape(
+  point: PointElement,
+  pen: CanvasRenderingContext2D,
+  corners: readonly (readonly [number, number])[],
+  at: { x: number; y: number },
+): void {
+  const { radius, borderColor, borderWidth, backgroundColor } = point.options;
+  pen.beginPath();
+  for (const [across, down] of corners) pen.lineTo(at.x + across * radius, at.y + down * radius);
+  pen.closePath();
+  pen.fillStyle = backgroundColor as string;
+  pen.fill();
+  if (borderWidth > 0) {
+    pen.strokeStyle = borderColor as string;
+    pen.lineWidth = borderWidth;
+    pen.stroke();
   }
 }

@@ -1,4 +1,4 @@
-"""What the verdict of Bench says, from states of ratios and findings. Parts of sentences are compared, not their rest."""
+"""The verdict of Bench, the states of ratios that it rests on, and the rows of the plot."""
 
 from collections.abc import Sequence
 

@@ -6,10 +6,11 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 
+from webapp.analysis.question import CompareQuery
 from webapp.bench.answer import BenchAnswer, ForestGroup
-from webapp.bench.products import Kind, Product
+from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, SideBySide, read_asked
-from webapp.bench.workloads import DEPTH, MAIN, PREFIX, RATE
+from webapp.bench.workloads import CHOICES, DEPTH, MAIN, PREFIX, RATE
 
 # The pages of products.
 
@@ -85,6 +86,25 @@ def explore_address(found: SideBySide, answer: BenchAnswer) -> str:
         same = [name for name in MAIN if name != group.axis and name in workload.point]
         pairs += [(f"factor.{name}", str(workload.point[name])) for name in same]
     return f"{reverse('explore')}?{urlencode(pairs)}"
+
+
+def bench_of_series(query: CompareQuery, keys: Iterable[str]) -> str:
+    """Explore's series as products of Bench; "" if they are no products, or more or fewer than Bench shows. `keys`: of
+    the series."""
+    kinds = {_DIMENSIONS.get(key, key): kind for kind, key in _SERIES.items() if kind is not Kind.LAYOUT}
+    if len(query.series) != 1 or query.series[0] not in kinds:
+        return ""
+    kind = kinds[query.series[0]]
+    try:
+        products = read_products(f"{kind.value}:{key}" for key in keys)
+    except BenchRefused:  # such as results of imports among those of runs
+        return ""
+    if len(products) < 2:
+        return ""
+    pairs = [("product", str(product)) for product in products]
+    pairs += [("baseline", f"{kind.value}:{query.baseline}")] if query.baseline else []
+    pairs += [("metric", query.metric)] if query.metric in CHOICES else []
+    return f"{reverse('bench')}?{urlencode(pairs)}"
 
 
 def _metric(found: SideBySide, group: ForestGroup | None) -> str:

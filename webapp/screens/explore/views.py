@@ -56,6 +56,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.results.validity import marks_changed
 from webapp.screens import points
 from webapp.screens.access import page, person
+from webapp.screens.bench.address import bench_of_series
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.explore.answer import answer_of
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_defaults
@@ -416,4 +417,9 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )
-    return {"form": form, "views": VIEWS} | _links(pairs, selected) | shown(answer, options, selected.query.ratios)
+    bench = bench_of_series(selected.query, names)
+    return (
+        {"form": form, "views": VIEWS, "bench": bench}
+        | _links(pairs, selected)
+        | shown(answer, options, selected.query.ratios)
+    )

@@ -18,6 +18,7 @@ from webapp.tests.visits import WATCH, log_in, script_bytes, sideways, visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}&product=model:MICRON 7450"
+TWO = f"/bench/?product=model:{SAMSUNG}&product=model:{INTEL}"
 MAX_SCRIPT_BYTES = 120_000
 
 
@@ -45,10 +46,10 @@ def test_products_are_chosen_with_the_keyboard(page: Page, labs: None, problems:
     page.locator(f"input[value='model:{SAMSUNG}']").press("Space")
     expect(page.locator("#bench-count")).to_have_text("2 of 8")
     page.get_by_label("Search products").press("Enter")
-    expect(page.locator(".bench-names th")).to_have_count(2)
+    expect(page.locator(".bench-chip a:not(.bench-remove)")).to_have_count(2)
     assert "product=model%3AINTEL" in page.url
     page.get_by_role("link", name="make baseline").click()
-    expect(page.locator(".bench-names th").nth(1)).to_contain_text("baseline")
+    expect(page.locator(f".bench-chip:has-text('{INTEL}')")).to_contain_text("baseline")
     assert problems == []
 
 
@@ -68,26 +69,35 @@ def test_check_boxes_stay_beside_their_products_when_a_search_leaves_few(page: P
     assert 0 < text["x"] - box["x"] < 40
 
 
-def test_the_first_bars_are_visible_without_scrolling(page: Page, labs: None) -> None:
-    page.goto(ADDRESS)
-    boxes = [bar.bounding_box() for bar in page.locator(".bench-bar").all()[:6]]
-    assert all(box and box["y"] + box["height"] < 900 and box["width"] > 100 for box in boxes)
-    columns = page.locator(".bench-names th").nth(1).bounding_box()
-    bar = page.locator("td:nth-child(3) .bench-bar").first.bounding_box()
-    assert columns
-    assert bar
-    assert columns["x"] <= bar["x"] <= columns["x"] + columns["width"]  # bars are under the name of their product
+def test_verdict_plot_and_load_curve_are_visible_without_scrolling(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto(TWO)
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text(f"{INTEL}: 2.00× as fast in random reads")
+    assert heading.evaluate("(each) => getComputedStyle(each).fontSize") == "32px"
+    for part in (page.locator(".forest tbody tr").nth(3), page.locator("canvas[data-load-chart='0']")):
+        box = part.bounding_box()
+        assert box
+        assert box["y"] + box["height"] < 900
+        assert box["width"] > 200
+    assert problems == []
 
 
-def test_the_header_stays_and_charts_are_drawn(page: Page, labs: None, problems: list[str]) -> None:
+def test_both_values_stand_on_one_track_at_the_distance_of_their_ratio(page: Page, labs: None) -> None:
+    """At each queue depth Intel reads twice as fast, so its mark is as far to the right in every row."""
+    page.goto(TWO)
+    rows = page.locator(".forest tbody").first.locator("tr:has(td.forest-values .track-mark)")
+    distances = []
+    for row in rows.all():
+        boxes = [mark.bounding_box() for mark in row.locator("td.forest-values .track-mark").all()]
+        lefts = [box["x"] for box in boxes if box]
+        assert len(lefts) == 2
+        distances.append(lefts[1] - lefts[0])
+    assert min(distances) > 20
+    assert max(distances) - min(distances) < 2
+
+
+def test_charts_are_drawn_inside_their_places(page: Page, labs: None, problems: list[str]) -> None:
     page.goto(ADDRESS)
-    page.evaluate("window.scrollTo(0, 1200)")
-    names = page.locator(".bench-names").bounding_box()
-    assert names
-    assert 0 <= names["y"] < 10
-    head = page.locator(".bench-head").bounding_box()
-    assert head
-    assert head["height"] <= 120
     drawn = page.evaluate(
         "[...document.querySelectorAll('canvas[data-bench-chart]')].map((each) => each.width > 0 && each.height > 0)"
     )
@@ -98,6 +108,20 @@ def test_the_header_stays_and_charts_are_drawn(page: Page, labs: None, problems:
         f"[...document.querySelectorAll('canvas')].map((each) => each.{bottom} - each.parentElement.{bottom})"
     )
     assert max(beyond) <= 1, "a chart covers the table below it"
+    assert problems == []
+
+
+def test_a_pattern_is_chosen_for_the_load_curve(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto(TWO)
+    curves = page.locator("figure:has(canvas[data-load-chart])")
+    names = page.get_by_role("group", name="Pattern")
+    expect(curves.nth(0)).to_be_visible()
+    expect(curves.nth(1)).to_be_hidden()
+    names.get_by_text("Sequential write").click()
+    expect(curves.nth(0)).to_be_hidden()
+    expect(curves.nth(1).locator("canvas")).to_be_visible()
+    width = curves.nth(1).locator("canvas").evaluate("(canvas) => canvas.width")
+    assert width > 100
     assert problems == []
 
 
@@ -127,14 +151,17 @@ def test_it_is_accessible_narrow_and_small(chromium: Browser, live_server: LiveS
     context.close()
 
 
-def test_all_products_can_be_reached_in_a_narrow_window(page: Page, labs: None) -> None:
+def test_a_narrow_window_shows_ratios_or_values(page: Page, labs: None) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(ADDRESS)
-    hint = page.get_by_text("3 products: scroll sideways to see all of them.")
-    expect(hint).to_be_visible()
-    page.locator(".bench-names").evaluate("(box) => { box.scrollLeft = box.scrollWidth; }")
-    expect(hint).to_be_hidden()
-    expect(page.locator(".bench-names th").nth(2)).to_be_in_viewport(ratio=0.9)
+    ratios, values = (page.locator(f".forest tbody td.forest-{name} .track").first for name in ("ratios", "values"))
+    expect(ratios).to_be_visible()
+    expect(values).to_be_hidden()
+    page.get_by_role("group", name="Show").get_by_text("Values").click()
+    expect(ratios).to_be_hidden()
+    expect(values).to_be_visible()
+    texts = page.locator(".bench-chip a:not(.bench-remove)").all_inner_texts()
+    assert texts == [SAMSUNG, INTEL, "MICRON 7450"]
 
 
 def test_rows_are_selected_and_compared(page: Page, labs: None) -> None:
@@ -144,20 +171,16 @@ def test_rows_are_selected_and_compared(page: Page, labs: None) -> None:
     page.get_by_label("Select run 1").check()
     page.get_by_label("Select run 2").check()
     button.click()
-    expect(page.locator(".bench-names th")).to_have_count(2)
+    expect(page.locator(".bench-chip a:not(.bench-remove)")).to_have_count(2)
 
 
-def test_sections_are_folded_on_a_narrow_screen_and_a_link_opens_one(
-    page: Page, labs: None, problems: list[str]
-) -> None:
+def test_sections_are_folded_on_a_narrow_screen(page: Page, labs: None, problems: list[str]) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(ADDRESS)
-    curves, headlines = (page.locator(f"details:has(#{name}-title)") for name in ("curves", "headlines"))
-    expect(headlines).to_have_attribute("open", "")
+    curves = page.locator("details:has(#curves-title)")
     expect(curves).not_to_have_attribute("open", "")
-    page.get_by_role("navigation", name="Sections").get_by_role("link", name="Curves").click()
+    page.evaluate("location.hash = '#curves-title'")
     expect(curves).to_have_attribute("open", "")
-    expect(page.locator("canvas").first).to_be_visible()
     page.set_viewport_size({"width": 1440, "height": 900})
     expect(page.locator("details[data-fold]:not([open])")).to_have_count(0)
     assert problems == []
@@ -173,13 +196,13 @@ def test_a_selection_is_saved_printed_and_sent_as_one_file(
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("heading", name="Three drives")).to_be_visible()
     page.get_by_role("link", name="Report and links").click()
-    expect(page.locator("canvas")).to_have_count(3)
+    expect(page.locator("canvas[data-bench-chart]")).to_have_count(3)
     page.pdf(path=tmp_path / "report.pdf", prefer_css_page_size=True)
     pages = [each.extract_text() for each in PdfReader(tmp_path / "report.pdf").pages]
     text = "\n".join(pages)
     assert 2 <= len(pages) <= 8
     assert text.count(INTEL) >= 5  # each table names its columns
-    assert all(part in text for part in ("As delivered", "Headline numbers", "Queue depth", "×2.00", "Notes"))
+    assert all(part in text for part in ("As delivered", "as fast in random reads", "Queue depth", "×2.00", "caveats"))
     assert not any(part in text for part in ("Save as HTML", "PNG", "Open in Bench", "Create link"))
     page.emulate_media(media="screen")
     with page.expect_download() as waiting:
@@ -190,7 +213,7 @@ def test_a_selection_is_saved_printed_and_sent_as_one_file(
     assert "<script" not in saved
     assert saved.count("<svg") >= 3
     page.goto(f"file://{tmp_path / 'report.html'}")
-    expect(page.get_by_role("heading", name="Headline numbers")).to_be_visible()
+    expect(page.get_by_role("heading", name="random reads")).to_be_visible()
     page.emulate_media(media="print")
     expect(page.get_by_text("Random read over queue depth")).to_be_visible()  # the caption of a drawing
     assert "measured with different kernels" in page.locator("main").inner_text().lower()
@@ -206,7 +229,7 @@ def test_bench_itself_is_printed_with_the_names_of_products_above_each_table(
     assert text.count(SAMSUNG) >= 5
     assert "Queue depth" in text  # the axis of a chart is text
     assert "Export CSV" not in text
-    notes = page.locator(".bench-notes")
+    notes = page.locator(".bench-caveats")
     expect(notes).not_to_have_attribute("open", "")  # folded again after printing
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     expect(notes).to_have_attribute("open", "")
