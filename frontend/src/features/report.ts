@@ -40,6 +40,7 @@ export function reportOf(charts: readonly Chart[]): string {
     if (chart) canvas.parentElement?.replaceWith(figureOf(chart, size));
   });
   for (const element of page.querySelectorAll(LEFT_OUT)) element.remove();
+  for (const caveats of page.querySelectorAll<HTMLDetailsElement>(".bench-caveats")) caveats.open = true; // for paper
   for (const button of page.querySelectorAll("button")) button.replaceWith(asText(button));
   const style = document.createElement("style");
   style.textContent = [...document.styleSheets].flatMap((sheet) => usedRules(sheet.cssRules, page)).join("\n");
