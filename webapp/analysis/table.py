@@ -21,6 +21,7 @@ from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
 _LISTED = 3
+_NAMED = 6  # further ones of which the place is said
 
 
 class Table:
@@ -217,9 +218,11 @@ class Table:
             found = self._found.points[key]
             few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
             yield f"{as_ratio(found.ratio.value)} at {self._places([key])}{few}"
-        more = len(far) - _LISTED
-        if more > 0:
-            yield f"{more} more point{'s' if more > 1 else ''} set apart"
+        if rest := far[_LISTED:]:
+            ratios = [self._found.points[key].ratio.value for key in rest]
+            ends = dict.fromkeys(as_ratio(each) for each in (min(ratios), max(ratios)))
+            where = self._places(rest[:_NAMED])
+            yield f"{' to '.join(ends)} at {where}{f' and {len(rest) - _NAMED} others' if len(rest) > _NAMED else ''}"
 
     def _no_ratio(self, key: CellKey) -> str:
         return no_ratio(self._cells[key], self._cells[key[0], self._baselines[key[0]].key, key[2]])

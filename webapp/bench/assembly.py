@@ -129,7 +129,7 @@ class _Parts:
             own = self._common([group])
             yield ForestGroup(
                 name=group.panel.name,
-                words=in_words(workloads[0], [name for name in MAIN if name in own and name not in common]),
+                words=in_words(workloads[0], [name for name in MAIN if name in own - common - set(self.label_factors)]),
                 metric=group.panel.metric.key,
                 rows=self._in_rows(group, workloads),
                 shared=self._in_rows(group, [row.workload for row in group.rows]),

@@ -118,6 +118,7 @@ class Writer {
   constructor(
     private readonly pen: CanvasRenderingContext2D,
     private readonly width: number,
+    private readonly left: number,
     private readonly top: number,
   ) {
     pen.font = labelFont();
@@ -173,7 +174,7 @@ function write(chart: AnyChart, given: LoadChart): void {
   const pen = chart.ctx;
   const { left, right, top } = chart.chartArea;
   pen.save();
-  const writer = new Writer(pen, chart.width, top - 8);
+  const writer = new Writer(pen, chart.width, left, Math.max(top - 8, 11));
   const spots = given.series.map((series) =>
     series.points.map((point) => ({ across: x.getPixelForValue(point.x), down: y.getPixelForValue(point.y), point })),
   );

@@ -99,6 +99,18 @@ def test_one_point_far_from_the_others_is_set_apart_from_the_mean(lab: Lab) -> N
     assert said.endswith(", 13 of 14 points; ×0.01 at queue depth 3.")
 
 
+def test_all_points_that_are_set_apart_are_named(lab: Lab) -> None:
+    far = {3: 1.0, 8: 2.0, 13: 3.0, 18: 4.0, 23: 5.0}
+    for depth in range(1, 25):
+        psync = [far[depth]] * 3 if depth in far else [101.0, 100.0, 100.0]
+        lab.measure(99.0, 100.0, 101.0, iodepth=depth)
+        lab.measure(*psync, iodepth=depth, ioengine="psync")
+    alternate(lab.run)
+    parts = sentence(compare(ENGINES)).split("; ")
+    assert [part.partition(" at ")[0] for part in parts[-4:]] == ["×0.01", "×0.02", "×0.03", "×0.04 to ×0.05"]
+    assert all(depth in parts[-1] for depth in ("18", "23"))
+
+
 def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> None:
     for depth in (1, 2, 4):
         lab.measure(99.0, 100.0, 101.0, iodepth=depth)
