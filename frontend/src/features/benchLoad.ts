@@ -136,7 +136,7 @@ class Writer {
     for (const [x, y] of places) {
       const place = { left: x, right: x + width, y };
       if (
-        x < 0 ||
+        x < this.left ||
         y < this.top ||
         place.right > this.width ||
         !this.isFree(place) ||
