@@ -86,12 +86,14 @@ class Contrast:
         return replace(self, freedom=max(self.freedom, joined))
 
 
-def contrast(pairs: Sequence[Pair]) -> Contrast:
+def contrast(pairs: Sequence[Pair], weights: Sequence[float] = ()) -> Contrast:
     """The mean over the points of ln(mean of the series / mean of the baseline); all values are positive.
 
-    Each mean is over all blocks of its side, so that a ratio is that of the means that are shown beside it.
+    Each mean is over all blocks of its side, so that a ratio is that of the means that are shown beside it. `weights`:
+    of the points, with the sum 1; equal without them.
     """
-    return _paired(pairs) if all(map(_is_paired, pairs)) else _unpaired(pairs)
+    shares = weights or [1 / len(pairs)] * len(pairs)
+    return _paired(pairs, shares) if all(map(_is_paired, pairs)) else _unpaired(pairs, shares)
 
 
 def _common(pair: Pair) -> list[Block]:
@@ -109,26 +111,26 @@ def _step(pairs: Sequence[Pair]) -> float:
     return max(max(series.step, baseline.step) for series, baseline in pairs)
 
 
-def _paired(pairs: Sequence[Pair]) -> Contrast:
+def _paired(pairs: Sequence[Pair], shares: Sequence[float]) -> Contrast:
     """A block that one side lacks only adds the influence of the other side."""
-    means, sums = [], Influences()
-    for series, baseline in pairs:
-        mine, theirs = sums.add(_logs(series), len(pairs)), sums.add(_logs(baseline), len(pairs), -1)
-        means.append(mine - theirs)
+    parts, sums = [], Influences()
+    for (series, baseline), share in zip(pairs, shares, strict=True):
+        parts.append(sums.add(_logs(series), share) - sums.add(_logs(baseline), share, -1))
     least = min(len(_common(pair)) for pair in pairs)
-    return _made(means, sums.variance(least), least - 1, least, _step(pairs))
+    return _made(parts, sums.variance(least), least - 1, least, _step(pairs))
 
 
-def _unpaired(pairs: Sequence[Pair]) -> Contrast:
+def _unpaired(pairs: Sequence[Pair], shares: Sequence[float]) -> Contrast:
     sides = []
     by_run = all(len(_runs(one)) >= MIN_RUNS for pair in pairs for one in pair)
     for side in (0, 1):
         sums = Influences(by_run=by_run)
-        sides.append(([sums.add(_logs(pair[side]), len(pairs)) for pair in pairs], sums))
+        parts = [sums.add(_logs(pair[side]), share) for pair, share in zip(pairs, shares, strict=True)]
+        sides.append((parts, sums))
     (mine, own), (theirs, others) = sides
-    parts = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (own, others)]
-    means = [one - other for one, other in zip(mine, theirs, strict=True)]
-    return _made(means, *_welch(parts), min(own.least, others.least), _step(pairs))
+    variances = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (own, others)]
+    parts = [one - other for one, other in zip(mine, theirs, strict=True)]
+    return _made(parts, *_welch(variances), min(own.least, others.least), _step(pairs))
 
 
 def _logs(one: Measured) -> dict[Block, float]:
@@ -139,12 +141,12 @@ def _runs(one: Measured) -> set[int]:
     return {run for run, _ in one.values}
 
 
-def _made(means: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
-    """Equal values of coarse steps still have the variance of rounding, step^2 / 12 for each of two values
-    (W. F. Sheppard: On the calculation of the most probable values of frequency-constants, Proceedings of the London
-    Mathematical Society 29, 1898)."""
+def _made(parts: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
+    """`parts` are those of the mean, one for each point. Equal values of coarse steps still have the variance of
+    rounding, step^2 / 12 for each of two values (W. F. Sheppard: On the calculation of the most probable values of
+    frequency-constants, Proceedings of the London Mathematical Society 29, 1898)."""
     floor = step**2 / 6 / n
-    return Contrast(math.fsum(means) / len(means), max(variance, floor), max(freedom, 1.0), n, step)
+    return Contrast(math.fsum(parts), max(variance, floor), max(freedom, 1.0), n, step)
 
 
 class Influences:
@@ -158,16 +160,17 @@ class Influences:
     def __len__(self) -> int:
         return len(self._sums)
 
-    def add(self, logs: Mapping[Block, float], points: int, sign: int = 1) -> float:
-        """Add one of so many points; its mean. With the sign -1, it is subtracted from the others."""
+    def add(self, logs: Mapping[Block, float], share: float, sign: int = 1) -> float:
+        """Add a point with its share of the mean over all points: its part of that mean. With the sign -1, it is
+        subtracted from the others."""
         mean = math.fsum(logs.values()) / len(logs)
         units = set()
         for block, value in logs.items():
             unit: Hashable = block[0] if self._by_run else block
             units.add(unit)
-            self._sums[unit] = self._sums.get(unit, 0.0) + sign * (value - mean) / (len(logs) * points)
+            self._sums[unit] = self._sums.get(unit, 0.0) + sign * share * (value - mean) / len(logs)
         self.least = min(self.least or len(units), len(units))
-        return mean
+        return share * mean
 
     def variance(self, count: int) -> float:
         """Of the mean. `count`: the number of independent units, blocks or runs, for the correction n / (n - 1)."""

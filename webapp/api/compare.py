@@ -30,6 +30,12 @@ from webapp.api.results import FILTERS, asked_pairs
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.products import BenchRefused
+from webapp.bench.rankings.answer import RankingAnswer
+from webapp.bench.rankings.answer import answer as ranking_answer
+from webapp.bench.rankings.catalogue import Origins
+from webapp.bench.rankings.question import KEYS, LISTS, Ranked, read_question
+from webapp.bench.rankings.ranking import rank
+from webapp.bench.rankings.use_cases import USE_CASES
 from webapp.bench.saved import checked_query
 from webapp.bench.side_by_side import read_asked, side_by_side
 from webapp.bench.workloads import CHOICES
@@ -160,6 +166,32 @@ def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
     if read is None:
         raise BenchRefused("bench_no_product", "product: write kind:name, for example model:INTEL SSDPF2KX038TZ.")
     return json_of(answer(side_by_side(read)))
+
+
+class RankingIn(Schema):
+    rank: str = Field("", description=f"what is ranked: {', '.join(Ranked)}; default: drive")
+    pattern: str = Field("", description="of fio, as in a plan; default: what most drives have")
+    block_size: str = Field("", description="in bytes; the nearest measured one is taken")
+    iodepth: str = Field("", description="queue depth; the nearest measured load is taken")
+    numjobs: str = Field("", description="jobs of fio")
+    metric: str = Field("", description=f"one of {', '.join(CHOICES)}")
+    hosts: str = Field("", description="apart (default): what is in different hosts is ranked apart; together")
+    source: str = Field("", description=f"one of {', '.join(Origins)}; default: all")
+    model: list[str] = Field([], description="only these drive models, repeated")
+    controller: list[str] = Field([], description="only these controllers, repeated")
+    layout: list[str] = Field([], description="only these layouts, repeated")
+    host: list[str] = Field([], description="only these hosts, repeated")
+    tool: list[str] = Field([], description="only results of these tools, repeated")
+    use: str = Field("", description=f"use case of the scores: {', '.join(USE_CASES)}; default: database")
+    weight: list[str] = Field([], description="a weight from 0 to 100 for each part of the use case, in its order")
+    base: str = Field("", description="the product with the score 100, as in `product` of an entry; default: the best")
+
+
+@router.get("/rankings", tags=["bench"], response=schema_of(RankingAnswer))
+def rankings(request: HttpRequest, asked: Query[RankingIn]) -> HttpResponse:
+    """All drives, controllers, hosts or layouts at one workload, the best first, and scores of a use case."""
+    single = {key: getattr(asked, key) for key in KEYS}
+    return json_of(ranking_answer(rank(read_question(single, {key: getattr(asked, key) for key in LISTS}))))
 
 
 _PARAMETERS: list[dict[str, object]] = [

@@ -61,8 +61,17 @@ class Places:
             count = len(self._drives[product, row.point_key, _drive(row)])
             return _drive(row) if count == 1 else f"{count} × {_drive(row)}, one at a time"
         if name == HOST:
-            return row.host or f"{NOT_STATED} by {row.import_title}"
-        return row.target_name if name == TARGET else row.controller or NOT_STATED
+            return host_of(row)
+        return row.target_name if name == TARGET else controller_of(row)
+
+
+def host_of(row: ResultRow) -> str:
+    """A host that an import does not state is equal only to that of the same import."""
+    return row.host or f"{NOT_STATED} by {row.import_title}"
+
+
+def controller_of(row: ResultRow) -> str:
+    return row.controller or NOT_STATED
 
 
 def _drive(row: ResultRow) -> str:

@@ -76,7 +76,7 @@ class Grid:
     @property
     def mixed(self) -> dict[CellKey, Mixed]:
         products = {str(product): product for product in self._found}
-        cells = ((key, self._mixed(products[key[1]], rows)) for key, rows in self.cells.items())
+        cells = ((key, self.mixed_in(products[key[1]], rows)) for key, rows in self.cells.items())
         return {key: mixed for key, mixed in cells if mixed}
 
     @property
@@ -84,9 +84,10 @@ class Grid:
         return frozenset(product for product, rows in self._found.items() if is_of_several(product, rows))
 
     def is_mixed(self, product: Product, rows: Sequence[ResultRow]) -> bool:
-        return self._mixed(product, rows) is not None
+        return self.mixed_in(product, rows) is not None
 
-    def _mixed(self, product: Product, rows: Sequence[ResultRow]) -> Mixed | None:
+    def mixed_in(self, product: Product, rows: Sequence[ResultRow]) -> Mixed | None:
+        """Why these rows of a product are no number; None if they are one."""
         return mixed_cell(product, rows, self._ignored, self._places)
 
     def add(self, choice: str) -> None:
@@ -285,7 +286,7 @@ def match(
     """The rates, a percentile, and `choice`, a key of CHOICES. Factors in `ignored` are not part of a workload: their
     levels are pooled. Without a `baseline` it is the slower one of two products, so that the ratio says how much faster
     the other one is; of several products, and of runs, which have an order, the first one."""
-    found = {product: [_without_repeats(row) for row in rows] for product, rows in found.items()}
+    found = {product: [without_repeats(row) for row in rows] for product, rows in found.items()}
     grid = Grid(found, ignored)
     percentile = percentile_of(found.values())
     for each in dict.fromkeys((RATE, percentile, choice)):
@@ -303,7 +304,7 @@ def match(
     return _concluded(grid, grouped, tuple(found), names, baseline, texts, percentile)
 
 
-def _without_repeats(row: ResultRow) -> ResultRow:
+def without_repeats(row: ResultRow) -> ResultRow:
     """Count the figures of a published table as one value, so that nothing is claimed from their spread."""
     return replace(row, repeat=1) if row.reference else row
 

@@ -321,6 +321,8 @@ class Result(models.Model):
             models.Index(fields=["target", "-measured_at", "-id"], name="result_latest_of_target"),
             models.Index(fields=["run", "point_key"], name="result_of_point"),
             models.Index(fields=["origin"], name="result_of_origin", condition=Q(origin__isnull=False)),
+            # which targets have valid results of which point, and the newest of them
+            models.Index(fields=["point_key", "target", "id"], name="result_of_workload", condition=Q(invalid=False)),
             # the number of results left out of a view; there are few
             models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),
             # sort orders of the table of results, page by page (results.reading.query)

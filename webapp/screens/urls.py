@@ -13,6 +13,7 @@ from webapp.screens.people.account import Login
 from webapp.screens.people.urls import urlpatterns as people
 from webapp.screens.plans.urls import urlpatterns as plans
 from webapp.screens.queue.urls import urlpatterns as queue
+from webapp.screens.rankings.urls import urlpatterns as rankings
 from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
 from webapp.screens.schedules.urls import urlpatterns as schedules
@@ -24,6 +25,7 @@ urlpatterns: list[URLPattern] = [
     path("logout/", LogoutView.as_view(), name="logout"),
     *overview,
     *bench,
+    *rankings,
     *hosts,
     *plans,
     *queue,

@@ -74,6 +74,10 @@ PAGES: dict[str, Rule] = {
     "bench_json": look(Who.VIEWER),
     "bench_parquet": look(Who.VIEWER),
     "bench_plan": act(Who.VIEWER),
+    "rankings": look(Who.VIEWER),
+    "rankings_csv": look(Who.VIEWER),
+    "rankings_json": look(Who.VIEWER),
+    "rankings_parquet": look(Who.VIEWER),
     "set_price": act(Who.OPERATOR),
     "product": look(Who.VIEWER),
     # hosts
@@ -373,6 +377,7 @@ API: dict[str, Who] = {
     "GET compare": Who.VIEWER,
     "GET compare.parquet": Who.VIEWER,
     "GET bench": Who.VIEWER,
+    "GET rankings": Who.VIEWER,
     "GET comparisons": Who.VIEWER,
     "POST comparisons": Who.OPERATOR,
     "GET comparisons/{pk}": Who.VIEWER,

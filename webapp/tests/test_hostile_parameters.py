@@ -65,6 +65,7 @@ QUERIES = {
 LIKE = {  # the same parameters
     "results_csv": "results", "results_json": "results", "results_parquet": "results",
     "bench_csv": "bench", "bench_json": "bench", "bench_parquet": "bench", "acceptance_csv": "acceptance",
+    "rankings_csv": "rankings", "rankings_json": "rankings", "rankings_parquet": "rankings",
     "explore_csv": "explore", "explore_parquet": "explore", "explore_json": "explore", "explore_timeline": "explore",
 }  # fmt: skip
 LARGE_BODIES: tuple[Callable[[list[str]], object], ...] = (

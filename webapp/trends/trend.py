@@ -213,7 +213,7 @@ def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tup
     """The interval is that of blocks: repeats of all cells (`analysis.claims`)."""
     sums = Influences()
     logs = [{(one.run.number, repeat): math.log(value) for repeat, value in one.cells[cell].items()} for cell in common]
-    mean = fmean(sums.add(each, len(common)) for each in logs)
+    mean = math.fsum(sums.add(each, 1 / len(common)) for each in logs)
     zeros = sum(one.zeros[cell] for cell in common)
     low = high = None
     if sums.least > 1:

@@ -1,0 +1,8 @@
+/** Rankings. The server renders all bars; this script sends choices and weights, and opens long lists. */
+
+import "../styles/rankings.css";
+import { initChoiceForms } from "../features/choiceForm";
+import { initRankings } from "../features/rankings";
+
+initChoiceForms();
+initRankings();

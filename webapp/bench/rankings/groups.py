@@ -1,0 +1,244 @@
+"""Rankings of one workload: groups of values that may be compared, each in its own order.
+
+The rule of Bench (`bench.alike`) says what is alike: drives and layouts in the same host at the same controller, hosts
+and controllers over the same drives, and always the same workload in every factor, measured by the same tool. What is
+not alike is a group of its own. A person can put the hosts together; each entry then names its host, and the answer
+says that hosts differ.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from webapp.analysis.cells import Measured, cell_of
+from webapp.analysis.question import MARGIN
+from webapp.bench.alike import DRIVE, PLACES, Mixed, controller_of, host_of
+from webapp.bench.matching import Grid, without_repeats
+from webapp.bench.products import Product
+from webapp.bench.rankings.catalogue import Load, load_of
+from webapp.bench.rankings.question import Ranked
+from webapp.bench.rankings.rows import Products
+from webapp.bench.rankings.standings import Order, Standing, order_of
+from webapp.bench.workloads import P99, RATE, Panel, Workload
+from webapp.core.statistics import Summary, summarise
+from webapp.plans.values import Value
+from webapp.results.metrics import METRICS
+from webapp.results.reading.rows import ResultRow
+
+Place = tuple[str, ...]  # host and controller, or the drives; empty if hosts are put together
+Condition = tuple[str, Value]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the values of one group have in common, besides the load."""
+
+    tool: str
+    place: Place
+    conditions: frozenset[Condition]  # all other factors and labels of the workload
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value of one product. `where` is its place, also if hosts are put together."""
+
+    product: Product
+    name: str
+    where: Place
+    kind: Kind
+    load: Load
+    panel: Panel
+    measured: Measured
+    rows: Sequence[ResultRow] = field(compare=False)
+    with_p99: Sequence[ResultRow] = field(default=(), compare=False)  # results of this cell, also of other tools
+    shares_ceiling: bool = False
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The mean that is compared, and its interval."""
+        return summarise(list(self.measured.values.values()), self.measured.step)
+
+    @property
+    def is_reference(self) -> bool:
+        return any(row.reference for row in self.rows)
+
+    @cached_property
+    def p99_ns(self) -> float | None:
+        """None if the results have none, or several directions."""
+        ids = {id_ for row in self.rows for id_ in row.ids}
+        known = [row for row in self.with_p99 if row.id in ids]
+        return cell_of(known, METRICS[P99]).mean if known else None
+
+    @property
+    def key(self) -> tuple[Product, Place, str]:
+        """Equal for values of one product at other loads or conditions."""
+        return self.product, self.where, self.kind.tool
+
+
+@dataclass(frozen=True)
+class Group:
+    """The entries of one ranking, the best first."""
+
+    kind: Kind
+    panel: Panel
+    entries: tuple[Entry, ...]
+    order: Order  # its `ranked` are in the order of `entries`
+
+    @property
+    def first(self) -> Entry:
+        return self.entries[0]
+
+    @property
+    def level(self) -> tuple[Entry, ...]:
+        """The entries that cannot be told from the first."""
+        pairs = zip(self.entries, self.order.ranked, strict=True)
+        return tuple(entry for entry, ranked in pairs if ranked.standing is Standing.LEVEL)
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """A product whose results are of several drives or settings: their mean would be no value of it."""
+
+    name: str
+    mixed: Mixed
+
+
+@dataclass(frozen=True)
+class Cells:
+    """All entries of the results that were read, at whatever load."""
+
+    entries: tuple[Entry, ...]
+    undecided: tuple[Undecided, ...]
+
+
+def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: bool) -> Cells:
+    """`choice` is a key of CHOICES. Without queries."""
+    rows = {product: list(map(without_repeats, own)) for product, own in products.rows.items()}
+    grid = Grid(rows, ())
+    for metric in dict.fromkeys((choice, P99)):
+        grid.add(metric)
+    names = {str(product): product for product in rows}
+    entries: list[Entry] = []
+    undecided: dict[str, Undecided] = {}
+    p99s = {
+        (text, workload, grid.panels[panel].direction): own
+        for (panel, text, workload), own in grid.cells.items()
+        if grid.panels[panel].choice == P99
+    }
+    for (panel_key, text, workload_key), own in grid.cells.items():
+        panel, product, workload = grid.panels[panel_key], names[text], grid.workloads[workload_key]
+        load = load_of(workload.point)
+        if panel.choice != choice or load is None:
+            continue
+        for (tool, where), alike in _apart(own, workload, ranked).items():
+            if mixed := grid.mixed_in(product, alike):
+                undecided.setdefault(text, Undecided(products.names[product], mixed))
+                continue
+            kind = Kind(tool, () if across_hosts else where, _conditions(workload))
+            p99 = p99s.get((text, workload_key, panel.direction), ())
+            value = cell_of(alike, panel.metric)
+            entries.append(Entry(product, products.names[product], where, kind, load, panel, value, alike, p99))
+    return Cells(tuple(entries), tuple(undecided.values()))
+
+
+def _apart(rows: Iterable[ResultRow], workload: Workload, ranked: Ranked) -> dict[tuple[str, Place], list[ResultRow]]:
+    """By tool and place."""
+    parts: dict[tuple[str, Place], list[ResultRow]] = {}
+    over_drives = ranked in (Ranked.HOST, Ranked.CONTROLLER)
+    drives = str(workload.point.get(DRIVE, ""))
+    for row in rows:
+        where = (drives or row.model or row.target_name,) if over_drives else (host_of(row), controller_of(row))
+        parts.setdefault((row.tool, where), []).append(row)
+    return parts
+
+
+def _conditions(workload: Workload) -> frozenset[Condition]:
+    load = {"pattern", "block_size", "iodepth", "numjobs"}
+    return frozenset((name, level) for name, level in workload.point.items() if name not in load | PLACES)
+
+
+def groups_of(cells: Cells, load: Load) -> list[Group]:
+    """The groups at one load, the one with the most entries first."""
+    at_load = [entry for entry in cells.entries if entry.load == load]
+    direction = min((entry.panel.direction for entry in at_load), default="")  # of the latencies of a mix, reads
+    by_kind: dict[tuple[Kind, str], list[Entry]] = {}
+    for entry in at_load:
+        if entry.panel.direction == direction:
+            by_kind.setdefault((entry.kind, entry.panel.key), []).append(entry)
+    groups = [_group(entries) for entries in by_kind.values()]
+    curves = _curves(cells, load)
+    shown = [_with_ceilings(group, curves) if group.panel.choice == RATE else group for group in groups]
+    return sorted(shown, key=_by_size)
+
+
+def _by_size(group: Group) -> tuple[object, ...]:
+    """Of groups with as many entries, own results before published ones, then the best value."""
+    best = group.first.summary.mean
+    sign = 1 if group.panel.metric.lower_is_better else -1
+    return -len(group.entries), group.first.is_reference, sign * best, group.first.name
+
+
+def _group(entries: Sequence[Entry]) -> Group:
+    """Equal values in the order of their names."""
+    named = sorted(entries, key=lambda entry: (entry.name, entry.where))
+    panel = named[0].panel
+    order = order_of([[entry.measured] for entry in named], lower_is_better=panel.metric.lower_is_better)
+    return Group(named[0].kind, panel, tuple(named[ranked.place] for ranked in order.ranked), order)
+
+
+Curve = Mapping[int, float]  # value by requests in flight
+
+
+def _curves(cells: Cells, load: Load) -> Mapping[tuple[Product, Place, Kind], Curve]:
+    """Of the same pattern and block size."""
+    curves: dict[tuple[Product, Place, Kind], dict[int, float]] = {}
+    for entry in cells.entries:
+        is_alike = entry.load.pattern == load.pattern and entry.load.block_size == load.block_size
+        if is_alike and entry.measured.positive:
+            curves.setdefault((entry.product, entry.where, entry.kind), {})[entry.load.in_flight] = entry.summary.mean
+    return curves
+
+
+def _with_ceilings(group: Group, curves: Mapping[tuple[Product, Place, Kind], Curve]) -> Group:
+    """A shared ceiling: two entries at one place have equal values within the margin, and neither gains more than the
+    margin from the load below or above, after both had gained by a lower load. A link, a controller or equal drives
+    look like this; which of them it is, the values cannot say."""
+    flat = [
+        entry
+        for entry in group.entries
+        if _is_level(entry.load.in_flight, curves.get((entry.product, entry.where, entry.kind), {}))
+    ]
+    sharing = {id(one) for one in flat for other in flat if one is not other and _share(one, other)}
+    entries = tuple(replace(entry, shares_ceiling=id(entry) in sharing) for entry in group.entries)
+    return replace(group, entries=entries)
+
+
+def _is_level(in_flight: int, curve: Curve) -> bool:
+    """Whether the value stays at other loads of the same product, and rises below them."""
+    here = curve.get(in_flight, 0.0)
+    stays = [load for load, value in curve.items() if load != in_flight and _within(value, here)]
+    if not stays:
+        return False
+    lowest = min(*stays, in_flight)
+    return any(value < here / (1 + MARGIN) for load, value in curve.items() if load < lowest)
+
+
+def _share(one: Entry, other: Entry) -> bool:
+    return one.where == other.where and _within(one.summary.mean, other.summary.mean)
+
+
+def _within(one: float, other: float) -> bool:
+    return one > 0 < other and abs(math.log(one / other)) <= math.log1p(MARGIN)
+
+
+def ranked_apart(groups: Sequence[Group]) -> Iterator[str]:
+    """In what the groups differ from the first one, in one or two words each."""
+    first = groups[0].kind
+    others = [group.kind for group in groups[1:]]
+    if any(kind.tool != first.tool for kind in others):
+        yield "other tools"
+    if any(kind.place != first.place for kind in others):
+        yield "other places"
+    if any(kind.tool == first.tool and kind.conditions != first.conditions for kind in others):
+        yield "other conditions"

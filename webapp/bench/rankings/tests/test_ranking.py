@@ -1,0 +1,254 @@
+"""Rankings of stored results: what is ranked together, what is apart, and what is missing."""
+
+from collections.abc import Callable
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.bench.products import Kind
+from webapp.bench.rankings.question import RankingRefused, read_question
+from webapp.bench.rankings.ranking import Ranking, rank
+from webapp.bench.rankings.standings import Lead
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Host
+from webapp.results.models import Import, Result
+from webapp.results.reading import content
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.imports import PLAIN, an_import
+from webapp.tests.factories.results import FACTS, Lab
+from worker.contract.workload import Pattern
+
+
+def ranked(**asked: str | list[str]) -> Ranking:
+    single = {key: value for key, value in asked.items() if isinstance(value, str)}
+    return rank(read_question(single, {key: value for key, value in asked.items() if isinstance(value, list)}))
+
+
+def names_of(ranking: Ranking) -> list[list[str]]:
+    return [[entry.name for entry in group.entries] for group in ranking.groups]
+
+
+@pytest.fixture
+def host(db: None) -> Host:
+    return a_host("storage1")
+
+
+@pytest.fixture
+def lab(host: Host) -> Callable[..., Lab]:
+    """A run on a new drive."""
+    made: list[Lab] = []
+
+    def make(model: str, at: Host | None = None, serial: str = "") -> Lab:
+        number = len(made) + 1
+        drive = a_drive(at or host, f"nvme{number}", model=model, serial=serial or f"S{number}")
+        made.append(Lab(drive, number=number))
+        return made[-1]
+
+    return make
+
+
+def test_drives_of_one_host_are_one_ranking_the_best_first(lab: Callable[..., Lab]) -> None:
+    for model, speed in (("A", 100.0), ("B", 300.0), ("C", 200.0)):
+        lab(model).measure(speed, speed * 1.01, speed * 0.99)
+    ranking = ranked()
+    assert names_of(ranking) == [["B", "C", "A"]]
+    assert ranking.groups[0].order.lead is Lead.CLAIMED
+    assert ranking.groups[0].first.summary.mean == pytest.approx(300, rel=1e-3)
+
+
+def test_another_host_is_ranked_apart_unless_hosts_are_put_together(lab: Callable[..., Lab]) -> None:
+    other = a_host("storage2")
+    for model, at in (("A", None), ("B", None), ("C", other), ("D", other)):
+        lab(model, at).measure(100.0)
+    assert sorted(map(sorted, names_of(ranked()))) == [["A", "B"], ["C", "D"]]
+    (group,) = ranked(hosts="together").groups
+    assert {entry.name: entry.where[0] for entry in group.entries} == {
+        "A": "storage1", "B": "storage1", "C": "storage2", "D": "storage2",
+    }  # fmt: skip
+
+
+def test_other_conditions_are_ranked_apart(lab: Callable[..., Lab]) -> None:
+    for model, engine in (("A", "io_uring"), ("B", "io_uring"), ("C", "libaio"), ("D", "libaio"), ("E", "psync")):
+        lab(model).measure(100.0, ioengine=engine)
+    ranking = ranked()
+    assert sorted(map(sorted, names_of(ranking))) == [["A", "B"], ["C", "D"]]
+    assert [group.first.name for group in ranking.alone] == ["E"]
+
+
+def test_other_controllers_are_ranked_apart(lab: Callable[..., Lab]) -> None:
+    for model, controller in (("A", "HBA 1"), ("B", "HBA 1"), ("C", "HBA 2")):
+        lab(model).measure(100.0, facts=FACTS | {"device.nvme0.controller.model": controller})
+    ranking = ranked()
+    assert names_of(ranking) == [["A", "B"]]
+    assert [group.first.where for group in ranking.alone] == [("storage1", "HBA 2")]
+
+
+def test_two_drives_of_one_model_are_two_entries(lab: Callable[..., Lab]) -> None:
+    lab("A", serial="first").measure(100.0)
+    lab("A", serial="second").measure(200.0)
+    (group,) = ranked().groups
+    assert [(entry.product.kind, entry.product.value) for entry in group.entries] == [
+        (Kind.SERIAL, "second"), (Kind.SERIAL, "first"),
+    ]  # fmt: skip
+
+
+def test_controllers_are_ranked_over_the_same_drives(lab: Callable[..., Lab]) -> None:
+    for host_name, controller, speed in (("one", "HBA 1", 100.0), ("two", "HBA 2", 200.0)):
+        lab("A", a_host(host_name)).measure(speed, facts=FACTS | {"device.nvme0.controller.model": controller})
+    lab("B").measure(900.0, facts=FACTS | {"device.nvme0.controller.model": "HBA 3"})
+    ranking = ranked(rank="controller")
+    assert names_of(ranking) == [["HBA 2", "HBA 1"]]
+    assert [group.first.name for group in ranking.alone] == ["HBA 3"]
+
+
+def test_hosts_are_ranked_over_the_same_drives(lab: Callable[..., Lab]) -> None:
+    for host_name, speed in (("one", 100.0), ("two", 200.0)):
+        lab("A", a_host(host_name)).measure(speed)
+    assert names_of(ranked(rank="host")) == [["two", "one"]]
+
+
+def test_a_drive_that_was_measured_elsewhere_is_not_measured_here(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        lab(model).measure(100.0, iodepth=1)
+    lab("C").measure(100.0, iodepth=8)
+    ranking = ranked()
+    assert names_of(ranking) == [["A", "B"]] or names_of(ranking) == [["B", "A"]]
+    assert ranking.not_measured == ("C",)
+
+
+def test_invalid_results_are_not_ranked(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        lab(model).measure(100.0)
+    lab("C").measure(900.0, invalid=True)
+    assert [set(names) for names in names_of(ranked())] == [{"A", "B"}]
+
+
+def test_a_load_that_nobody_measured_has_a_nearest_one(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        lab(model).measure(100.0, iodepth=32, block_size=4096)
+    ranking = ranked(pattern="randread", block_size="8192", iodepth="16")
+    assert ranking.load
+    assert (ranking.load.block_size, ranking.load.iodepth) == (4096, 32)
+    assert not ranking.was_wanted
+    assert ranked(iodepth="32").was_wanted
+
+
+def test_the_load_that_most_drives_have_is_shown_first(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B", "C"):
+        lab(model).measure(100.0, pattern="randwrite", direction="write")
+    lab("D").measure(100.0)
+    load = ranked().load
+    assert load
+    assert load.pattern is Pattern.RANDWRITE
+
+
+@pytest.mark.parametrize(
+    ("asked", "left"),
+    [
+        ({"model": ["A", "B"]}, {"A", "B"}),
+        ({"host": ["storage2"]}, {"C", "D"}),
+        ({"host": ["storage2"], "model": ["C", "D"]}, {"C", "D"}),
+        ({"tool": ["fio"]}, {"A", "B", "C", "D"}),
+        ({"source": "own"}, {"A", "B", "C", "D"}),
+        ({"source": "references"}, set()),
+        ({"model": ["nothing has this name"]}, set()),
+    ],
+)
+def test_filters(lab: Callable[..., Lab], asked: dict[str, str | list[str]], left: set[str]) -> None:
+    other = a_host("storage2")
+    for model, at in (("A", None), ("B", None), ("C", other), ("D", other)):
+        lab(model, at).measure(100.0)
+    assert {name for names in names_of(ranked(**asked)) for name in names} == left
+
+
+def test_published_tables_are_ranked_apart_by_tool_and_claim_nothing(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        lab(model).measure(100.0)
+    for number, drive in enumerate(("PM9A3", "PM1733"), start=1):
+        made = an_import(title=f"Tests {number}", drive=drive, text=PLAIN.replace("10200", f"{number}0200"))
+        made.origins.update(host="server")
+        Import.objects.filter(pk=made.pk).update(slug=f"reference-{number}")
+        Result.objects.filter(origin__imported=made).update(reference=True)
+    ranking = ranked()
+    assert [set(names) for names in names_of(ranking)] == [{"A", "B"}, {"PM9A3", "PM1733"}]
+    assert ranking.groups[1].order.lead is Lead.SEEN
+
+
+def test_results_over_several_levels_of_a_setting_are_no_value(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        lab(model).measure(100.0)
+    mixed = lab("C")
+    for scheduler in ("none", "bfq"):
+        mixed.measure(100.0, facts=FACTS | {"device.scheduler": scheduler})
+    ranking = ranked()
+    assert [set(names) for names in names_of(ranking)] == [{"A", "B"}]
+    assert [each.name for each in ranking.cells.undecided] == ["C"]
+
+
+def test_a_shared_ceiling_stands_at_both_drives(lab: Callable[..., Lab]) -> None:
+    for model, rates in (("A", (100, 400, 500, 502)), ("B", (50, 200, 501, 500)), ("C", (90, 200, 300, 440))):
+        own = lab(model)
+        for depth, rate in zip((1, 4, 32, 128), rates, strict=True):
+            own.measure(float(rate), iodepth=depth)
+    (group,) = ranked(iodepth="32").groups
+    assert {entry.name for entry in group.entries if entry.shares_ceiling} == {"A", "B"}
+    (group,) = ranked(iodepth="1").groups
+    assert not any(entry.shares_ceiling for entry in group.entries)
+
+
+def test_of_latencies_the_lowest_is_first(lab: Callable[..., Lab]) -> None:
+    for model, speed in (("A", 100.0), ("B", 300.0)):
+        lab(model).measure(speed)
+    assert names_of(ranked(metric="latency_mean")) == [["B", "A"]]
+
+
+def test_nothing_measured(db: None) -> None:
+    ranking = ranked()
+    assert ranking.load is None
+    assert [*ranking.groups, *ranking.alone, *ranking.scores, *ranking.not_measured] == []
+
+
+def test_the_number_of_queries_does_not_depend_on_the_number_of_drives(lab: Callable[..., Lab]) -> None:
+    counts = []
+    for count in (2, 10):
+        for number in range(count):
+            own = lab(f"drive {count} {number}")
+            for depth in (1, 32):
+                own.measure(100.0 + number, iodepth=depth)
+                own.measure(100.0 + number, iodepth=depth, pattern="randwrite", direction="write")
+        content.clear()
+        with CaptureQueriesContext(connection) as queries:
+            ranking = ranked()
+            assert ranking.groups
+            assert ranking.scores
+            assert ranking.not_measured == ()
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 14
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"rank": "nothing"}, "ranking_value_unknown"),
+        ({"pattern": "randreed"}, "ranking_value_unknown"),
+        ({"metric": "speed"}, "ranking_value_unknown"),
+        ({"hosts": "mixed"}, "ranking_value_unknown"),
+        ({"source": "mine"}, "ranking_value_unknown"),
+        ({"use": "games"}, "ranking_value_unknown"),
+        ({"host": ["a" * 301]}, "ranking_value_unknown"),
+        ({"host": ["\0"]}, "ranking_value_unknown"),
+        ({"host": [str(number) for number in range(101)]}, "ranking_value_unknown"),
+        ({"block_size": "0"}, "value_refused"),
+        ({"iodepth": "-1"}, "value_refused"),
+        ({"numjobs": "9" * 40}, "value_refused"),
+        ({"weight": ["1", "2"]}, "ranking_weights"),
+        ({"weight": ["0", "0", "0", "0"]}, "ranking_weights"),
+        ({"weight": ["101", "0", "0", "0"]}, "value_refused"),
+    ],
+)
+def test_a_wrong_value_is_refused(asked: dict[str, str | list[str]], code: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        ranked(**asked)
+    assert refused.value.code == code
+    assert isinstance(refused.value, RankingRefused) or code == "value_refused"

@@ -1,0 +1,130 @@
+"""The page Rankings, its files and its API."""
+
+import csv
+import json
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from webapp.bench.products import read_products
+from webapp.bench.rankings.standings import Lead
+from webapp.core.models import User
+from webapp.screens.rankings.bars import axis_of
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import Lab
+
+
+@pytest.fixture
+def drives(db: None) -> None:
+    """Two drives in one host and one in another; a database's four workloads on the first two."""
+    host, other = a_host("storage1"), a_host("storage2")
+    places = ((host, "nvme0", "A", 100.0), (host, "nvme1", "B", 200.0), (other, "nvme0", "C", 900.0))
+    for number, (at, name, model, speed) in enumerate(places, start=1):
+        lab = Lab(a_drive(at, name, model=model, serial=model), number=number)
+        for pattern, direction in (("randread", "read"), ("randwrite", "write")):
+            for depth in (1, 32) if model != "C" else (1,):
+                lab.measure(speed, speed * 1.01, speed * 0.99, iodepth=depth, pattern=pattern, direction=direction)
+
+
+def shown(client: Client, address: str) -> Any:
+    """The context of the page."""
+    response = client.get(address)
+    assert response.status_code == 200
+    return response.context
+
+
+def test_the_page_has_groups_scores_and_what_is_missing(operator: Client, drives: None) -> None:
+    page = shown(operator, "/rankings/?iodepth=32")
+    ranking = page["ranking"]
+    assert [[entry.name for entry in group.entries] for group in ranking.groups] == [["B", "A"]]
+    assert ranking.groups[0].order.lead is Lead.CLAIMED
+    assert ranking.not_measured == ("C",)
+    (scores,) = page["scores"]
+    assert [(score.name, score.value) for score in scores.scores] == [("B", "100"), ("A", "50")]
+
+
+def test_hosts_together_say_that_hosts_differ(operator: Client, drives: None) -> None:
+    page = shown(operator, "/rankings/?hosts=together&iodepth=1")
+    assert "hosts differ" in page["verdict"].pills
+    assert [entry.where for entry in page["groups"][0].entries] == ["storage2", "storage1", "storage1"]
+
+
+def test_every_link_of_the_page_works_and_selected_products_open_in_bench(operator: Client, drives: None) -> None:
+    page = shown(operator, "/rankings/")
+    addresses = [address for _, address, *_ in (*page["kinds"], *page["hosts"])]
+    addresses += [load.address for load in page["loads"]] + [address for _, address, *_ in page["uses"]]
+    for address in addresses:
+        assert operator.get(f"/rankings/{address}").status_code == 200
+    products = [entry.product for entry in page["groups"][0].entries]
+    assert len(read_products(products)) == 2
+    bench = operator.get("/bench/", {"product": products})
+    assert bench.status_code == 200
+    assert bench.context["found"].matched.concluded.points
+
+
+def test_the_value_is_that_of_bench(operator: Client, drives: None) -> None:
+    entries = shown(operator, "/rankings/?iodepth=32")["ranking"].groups[0].entries
+    found = operator.get("/bench/", {"product": [str(entry.product) for entry in entries]}).context["found"]
+    matched = found.matched
+    (panel,) = [panel for panel in matched.panels if panel.metric.key == "iops" and panel.chart == "randread"]
+    (key,) = [one.key for one in matched.in_panel(panel) if one.number("iodepth") == 32]
+    assert [matched.mean(panel, entry.product, key) for entry in entries] == [entry.summary.mean for entry in entries]
+
+
+def test_a_filter_stands_above_the_page_and_can_be_removed(operator: Client, drives: None) -> None:
+    page = shown(operator, "/rankings/?host=storage1&source=own")
+    assert [text for text, _ in page["chips"]] == ["storage1", "Own results"]
+    _, address = page["chips"][0]
+    assert shown(operator, f"/rankings/{address}")["ranking"].asked.filter.hosts == frozenset()
+
+
+def test_a_form_keeps_the_other_choices(operator: Client, drives: None) -> None:
+    page = shown(operator, "/rankings/?rank=host&use=log&host=storage1&weight=50&weight=50&iodepth=1")
+    assert set(page["kept"]) >= {("rank", "host"), ("use", "log"), ("host", "storage1"), ("weight", "50")}
+    assert ("host", "storage1") not in page["kept_by_filter"]
+    assert "weight" not in dict(page["kept_by_weights"])
+
+
+@pytest.mark.parametrize("query", ["rank=x", "pattern=%00", "weight=1", "iodepth=0", "block_size=four", "metric=iops"])
+def test_a_wrong_address_is_refused_on_the_page_in_files_and_in_the_api(
+    operator: Client, query: str, drives: None
+) -> None:
+    for address in ("/rankings/", "/rankings.csv", "/api/v1/rankings"):
+        assert operator.get(f"{address}?{query}").status_code == 422
+
+
+def test_an_empty_installation_has_a_page(operator: Client) -> None:
+    assert shown(operator, "/rankings/")["ranking"].load is None
+
+
+def test_files_and_the_api_have_the_numbers_of_the_page(
+    operator: Client, drives: None, queries_of: Callable[[str], int]
+) -> None:
+    found = operator.get("/api/v1/rankings?iodepth=32").json()
+    assert json.loads(operator.get("/rankings.json?iodepth=32").content) == found
+    (group,) = found["groups"]
+    assert [(entry["name"], entry["standing"]) for entry in group["entries"]] == [("B", "first"), ("A", "behind")]
+    assert group["entries"][1]["ratio"] == pytest.approx(2)
+    assert found["not_measured"] == ["C"]
+    assert found["scores"][0]["base"] == "model:B"
+    text = operator.get("/rankings.csv?iodepth=32").getvalue().decode()
+    lines = list(csv.DictReader(StringIO(text)))
+    assert [line["Name"] for line in lines] == ["B", "A", "C"]
+    assert float(lines[0]["Geometric mean"]) == pytest.approx(group["entries"][0]["mean"])
+    assert queries_of("/rankings/") <= 22
+
+
+def test_ticks_of_an_axis_are_round_and_end_below_the_longest_bar() -> None:
+    axis = axis_of([81_000.0, 3.0], [82_000.0, None], 1.3)
+    assert [tick.text for tick in axis.ticks(lambda value: f"{value / 1000:.2f}k")] == ["0k", "25k", "50k", "75k"]
+    assert axis.bar(81_000.0, 80_000.0, 82_000.0).end == axis.at(82_000.0)
+    assert float(axis.at(82_000.0).rstrip("%")) < 100
+
+
+def test_a_viewer_may_look(db: None, drives: None) -> None:
+    client = Client()
+    client.force_login(User.objects.create_user("viola"))
+    assert client.get("/rankings/").status_code == 200
