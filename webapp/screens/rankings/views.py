@@ -19,6 +19,7 @@ from webapp.bench.workloads import CHOICES, Workload, chart_order, chart_words, 
 from webapp.core.formatting import bytes_binary, latency
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.table_files.response import file_response
+from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order, varying
 from webapp.screens.access import page
 from webapp.screens.bench.address import with_value
@@ -264,9 +265,16 @@ def _choices(ranking: Ranking) -> Iterator[Choice]:
     if load is None:
         return
     patterns = sorted({each.pattern for each in loads}, key=chart_order)
-    yield _choice("pattern", "Pattern", [(pattern, chart_words(pattern)) for pattern in patterns], load.pattern)
+    yield _choice(
+        "pattern", FACTORS["pattern"].label, [(pattern, chart_words(pattern)) for pattern in patterns], load.pattern
+    )
     sizes = sorted({each.block_size for each in loads if each.pattern == load.pattern})
-    yield _choice("block_size", "Block size", [(str(size), bytes_binary(size)) for size in sizes], str(load.block_size))
+    yield _choice(
+        "block_size",
+        FACTORS["block_size"].label,
+        [(str(size), bytes_binary(size)) for size in sizes],
+        str(load.block_size),
+    )
     yield _choice("metric", "Metric", CHOICES.items(), ranking.asked.metric)
 
 

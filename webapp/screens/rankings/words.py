@@ -13,6 +13,7 @@ from webapp.bench.rankings.ranking import Ranking
 from webapp.bench.rankings.standings import Lead
 from webapp.bench.workloads import DEPTH, JOBS, chart_words
 from webapp.core.formatting import bytes_binary, ratio
+from webapp.results.metrics import IOPS
 
 KINDS = {Ranked.DRIVE: "drive", Ranked.CONTROLLER: "controller", Ranked.HOST: "host", Ranked.LAYOUT: "layout"}
 NAMED = 2  # entries that a headline names
@@ -72,7 +73,7 @@ def lead_words(group: Group) -> str:
 def _value(group: Group, entry: Entry) -> str:
     metric = group.panel.metric
     text = metric.format(entry.summary.mean)
-    return f"{text} IOPS" if metric.key == "iops" else text
+    return f"{text} {IOPS.label}" if metric == IOPS else text
 
 
 def _verb(group: Group) -> str:
