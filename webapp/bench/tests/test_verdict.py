@@ -1,6 +1,7 @@
 """The verdict of Bench, the states of ratios that it rests on, and the rows of the plot."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -23,13 +24,13 @@ STEADY = (1.0, 1.004, 0.996, 1.002)
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def measure(lab: Lab, speeds: Sequence[float], repeats: Sequence[float] = STEADY, **levels: str) -> None:
+def measure(lab: Lab, speeds: Sequence[float], repeats: Sequence[float] = STEADY, **levels: Any) -> None:
     for depth, speed in zip(DEPTHS, speeds, strict=False):
         lab.measure(*(speed * each for each in repeats), iodepth=depth, **levels)
 
 
-def answered(*models: str, **asked: str) -> BenchAnswer:
-    products = read_asked([f"model:{model}" for model in models], **asked)  # type: ignore[arg-type]
+def answered(*models: str, **asked: Any) -> BenchAnswer:
+    products = read_asked([f"model:{model}" for model in models], **asked)
     assert products
     return answer(side_by_side(products))
 
