@@ -73,6 +73,8 @@ class Finding:
 
 
 _BETWEEN = (FindingKind.CEILING, FindingKind.CROSSING)  # of products, not of one of them
+# Not said here: a value is out of line if the other loads of its product are not, and these are in other charts.
+_OF_LOADS = (FindingKind.OUTLIER, FindingKind.GAP)
 
 
 def _place(seen: Seen) -> tuple[int, float]:
@@ -404,7 +406,7 @@ class SideBySide:
         seen = (
             Finding(curve.panel, once(one), _place(one))
             for curve, one in self.seen
-            if id(curve) in shown or one.kind in _BETWEEN
+            if (id(curve) in shown or one.kind in _BETWEEN) and one.kind not in _OF_LOADS
         )
         return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
 

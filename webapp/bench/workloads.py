@@ -221,15 +221,21 @@ def _main(one: Workload) -> tuple[Value, Value]:
     return one.point.get(PATTERN), one.point.get(BLOCK)
 
 
-def in_words(one: Workload, names: Iterable[str]) -> str:
-    """`4 KiB · QD 32 · 4 jobs`. A count of 1 is left out; factors without a text of their engine have their label."""
+def in_words(one: Workload, names: Iterable[str], *, with_one: Collection[str] = ()) -> str:
+    """`4 KiB · QD 32 · 4 jobs`. A count of 1 is left out, unless it is in `with_one`; factors without a text of their
+    engine have their label."""
     texts = engine_of(one.point).NAMED_BY
     named = [(name, one.point[name], texts.get(name, "")) for name in names if name in one.point]
-    return " · ".join(_part(*each) for each in named if not (each[2].endswith("s") and each[1] == 1))
+    return " · ".join(_part(*each) for each in named if each[0] in with_one or not _is_one(*each[1:]))
+
+
+def _is_one(level: Value, text: str) -> bool:
+    return text.endswith("s") and level == 1
 
 
 def _part(name: str, level: Value, text: str) -> str:
     words = level_text(name, level)
+    text = text.removesuffix("s") if _is_one(level, text) else text
     return text.format(words) if text else f"{factor_words(name)} {words}"
 
 

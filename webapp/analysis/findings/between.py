@@ -10,6 +10,7 @@ from statistics import fmean
 from webapp.analysis.answer import Finding, FindingKind, Mark
 from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.findings.breaks import outliers
 from webapp.analysis.findings.curves import COUNTED, Charts, Curve, change, counted, led
 from webapp.core.formatting import ratio as as_ratio
 
@@ -51,10 +52,16 @@ def _nothing_more(charts: Charts) -> Iterator[Finding]:
         for first in range(1, len(ordered) - 1):
             tail = ordered[first:]
             steps = [_ratios(b, a) for a, b in pairwise(tail)]
-            brought = list(_ratios(tail[0], ordered[first - 1]).values())
+            brought = _brought(charts, tail[0], ordered[first - 1])
             if all(map(_is_alike, steps)) and brought and fmean(brought) >= BEFORE:
                 yield _no_more(charts, tail, steps, ordered[first - 1], fmean(brought))
                 break
+
+
+def _brought(charts: Charts, more: Curve, less: Curve) -> list[float]:
+    """ln(ratio) at each level without a value that is out of line."""
+    out = {curve.levels[place] for curve in (more, less) for place, _ in outliers(charts, curve)}
+    return [ratio for level, ratio in _ratios(more, less).items() if level not in out]
 
 
 def _key(charts: Charts, curve: Curve) -> str:
@@ -76,13 +83,9 @@ def _no_more(
         f"More than {name} bring nothing more, within 5 % at {where} points; {name} reach {as_ratio(exp(brought))} the "
         f"{charts.subject} of {less}."
     )
-    return Finding(
-        kind=FindingKind.NOTHING_MORE,
-        sentence=led(charts.panel_name(tail[0].panel), sentence),
-        single=charts.once,
-        size=brought,
-        marks=tuple(curve.mark(0, len(curve) - 1) for curve in tail),
-    )
+    stretches = [(curve, 0, len(curve) - 1) for curve in tail]
+    panel = charts.panel_name(tail[0].panel)
+    return charts.finding(FindingKind.NOTHING_MORE, sentence, stretches, size=brought, names=panel)
 
 
 # ---- the effect of a factor of the series, chart by chart
@@ -179,23 +182,20 @@ def _mix_costs(charts: Charts) -> Iterator[Finding]:
         if alone not in panels or mixed not in panels:
             continue
         by_key = {_key(charts, curve): curve for curve in charts.curves if curve.panel == panels[alone]}
-        pairs = [(curve, by_key.get(_key(charts, curve))) for curve in charts.curves if curve.panel == panels[mixed]]
-        ratios = [value for one, other in pairs if other for value in _ratios(one, other).values()]
+        of_mix = [curve for curve in charts.curves if curve.panel == panels[mixed]]
+        pairs = [(curve, other) for curve in of_mix if (other := by_key.get(_key(charts, curve)))]
+        ratios = [value for one, other in pairs for value in _ratios(one, other).values()]
         if len(ratios) >= FEWEST and fmean(ratios) <= -MIX:
-            yield _mix_cost(charts, panels[alone], panels[mixed], ratios)
+            yield _mix_cost(charts, pairs, ratios)
 
 
-def _mix_cost(charts: Charts, alone: int, mixed: int, ratios: Sequence[float]) -> Finding:
+def _mix_cost(charts: Charts, pairs: Sequence[tuple[Curve, Curve]], ratios: Sequence[float]) -> Finding:
+    mixed, alone = (charts.panel_name(curve.panel) for curve in pairs[0])
     lower = sum(each < 0 for each in ratios)
     where = f"all {len(ratios)}" if lower == len(ratios) else f"{lower} of {len(ratios)}"
-    return Finding(
-        kind=FindingKind.MIX_COST,
-        sentence=(
-            f"{charts.panel_name(mixed)}: {100 * (1 - exp(fmean(ratios))):.0f} % fewer {charts.subject} than "
-            f"{charts.panel_name(alone)} on average: the writes among the reads cost so much (lower at {where} points, "
-            f"by up to {100 * (1 - exp(min(ratios))):.0f} %)."
-        ),
-        single=charts.once,
-        size=-fmean(ratios),
-        about=f"pattern={charts.panel_name(mixed)}",
+    sentence = (
+        f"{100 * (1 - exp(fmean(ratios))):.0f} % {'fewer' if charts.subject == 'IOPS' else 'less'} {charts.subject} "
+        f"than {alone} on average (lower at {where} points, by up to {100 * (1 - exp(min(ratios))):.0f} %)."
     )
+    stretches = [(curve, 0, len(curve) - 1) for pair in pairs for curve in pair if len(curve)]
+    return charts.finding(FindingKind.MIX_COST, sentence, stretches, size=-fmean(ratios), names=mixed)

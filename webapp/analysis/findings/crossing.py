@@ -9,7 +9,7 @@ from itertools import combinations
 from math import log1p
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import Charts, Curve, change, led
+from webapp.analysis.findings.curves import Charts, Curve, change
 
 LEAD, LARGE = log1p(0.05), log1p(0.25)
 FEWEST = 4  # levels that both have
@@ -50,13 +50,8 @@ def _crossing(charts: Charts, one: Curve, other: Curve) -> Finding | None:
         f"{names[0]} leads up to {charts.at(shared[first[-1]])} ({change(sizes[0])} at most), "
         f"{names[1]} from {charts.at(shared[second[0]])} on ({change(sizes[1])} at most)."
     )
-    return Finding(
-        kind=FindingKind.CROSSING,
-        sentence=led(charts.panel_name(one.panel), sentence),
-        single=charts.once,
-        size=min(sizes),
-        level=shared[second[0]],
-        marks=tuple(
-            curve.mark(places[first[-1]], places[second[0]]) for curve, places in ((one, mine), (other, theirs))
-        ),
-    )
+    stretches = [(curve, places[first[-1]], places[second[0]]) for curve, places in ((one, mine), (other, theirs))]
+    return charts.finding(
+        FindingKind.CROSSING, sentence, stretches, size=min(sizes), level=shared[second[0]],
+        names=charts.panel_name(one.panel),
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from statistics import linear_regression, median
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind, Level, Mark
 from webapp.analysis.cells import is_clear
-from webapp.analysis.claims import listed
+from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
 from webapp.core.statistics import mean_of
 from webapp.results.metrics import METRICS, Metric
@@ -122,13 +122,18 @@ class Charts:
         size: float,
         value: float | None = None,
         level: int | None = None,
+        names: str | None = None,
     ) -> Finding:
-        """`sentence`: without the names of the curves. `stretches`: the evidence."""
-        names = self.names([curve for curve, *_ in stretches])
-        marks = tuple(curve.mark(first, last) for curve, first, last in stretches)
+        """`sentence`: without the names of the curves. `names`: other names in their place. `stretches`: the
+        evidence."""
+        names = self.names([curve for curve, *_ in stretches]) if names is None else names
+        counts = [count for curve, *_ in stretches for count in curve.counts]
+        fewest, most = min(counts), max(counts)
+        if most > 1 and fewest < MIN_BLOCKS:
+            sentence = f"{sentence[:-1]} (n = {few(fewest, most)}: too few repeats)."
         return Finding(
-            kind=kind, sentence=led(names, sentence), single=self.once, size=size, value=value, level=level,
-            marks=marks, about=self.metric.key,
+            kind=kind, sentence=led(names, sentence), single=most == 1, size=size, value=value, level=level,
+            marks=tuple(curve.mark(first, last) for curve, first, last in stretches), about=self.metric.key,
         )  # fmt: skip
 
     def at(self, level: int) -> str:
@@ -162,6 +167,11 @@ class Charts:
     def subject(self) -> str:
         """The metric inside a sentence."""
         return in_sentence(self.metric.label)
+
+    def beside(self, curve: Curve) -> list[float]:
+        """The values above 0 of its series at levels that have no place on the axis."""
+        cells = self.comparison.panels[curve.panel].series[curve.series].cells
+        return [cell.summary.mean for cell in cells if cell.level not in curve.levels and cell.summary.mean > 0]
 
     def panel_name(self, panel: int) -> str:
         return self.comparison.panels[panel].name
@@ -224,25 +234,32 @@ def noise_of(comparison: Comparison, panel: int, curves: Sequence[Curve]) -> Noi
     A break spoils four of them, but only one step: so steps are taken as well, around the median step of their curve,
     and around none for curves that stay at a limit. Of each the lower quartile counts, because knees and breaks are no
     noise, raised by three of its own standard errors, 1.8 / sqrt(m) for m independent residuals; and of the three the
-    smallest, since whatever is no noise makes them larger."""
+    smallest, since whatever is no noise makes them larger. Repeats that are too few to say the noise say at least that
+    it is not smaller than theirs."""
+    lower_bound = NO_NOISE
     for panels in ([panel], range(len(comparison.panels))):
         squares, freedom = _inside(comparison, panels)
         if freedom >= MIN_FREEDOM:
             raised = 1 + 1 / math.sqrt(2 * freedom)
             return Noise(max(raised * math.sqrt(squares / freedom), NO_NOISE), of_repeats=True)
-    return smoothness([curve.logs for curve in curves if curve.panel == panel])
+        if freedom:
+            lower_bound = max(math.sqrt(squares / freedom), NO_NOISE)
+    return smoothness([curve.logs for curve in curves if curve.panel == panel], lower_bound)
 
 
-def smoothness(logs: Sequence[Sequence[float]]) -> Noise | None:
-    """From ln(value) along curves whose values were measured once; the method is that of `noise_of`."""
+def smoothness(logs: Sequence[Sequence[float]], lower_bound: float = NO_NOISE) -> Noise | None:
+    """From ln(value) along curves whose values were measured once; the method is that of `noise_of`. `lower_bound`:
+    what a few repeats say."""
     estimates = [
         (1 + 3 * 1.8 / math.sqrt(len(residuals))) * sorted(residuals)[len(residuals) // 4] / QUARTILE
         for residuals in (list(map(abs, chain(*map(residuals_of, logs)))) for residuals_of in (_thirds, _steps, _level))
         if len(residuals) >= MIN_RESIDUALS
     ]
-    few = max(ENOUGH - sum(map(len, logs)), 0) / ENOUGH
-    sigmas = SMOOTH_SIGMAS * (1 + few)
-    return Noise(max(min(estimates), NO_NOISE), of_repeats=False, sigmas=sigmas) if estimates else None
+    missing = max(ENOUGH - sum(map(len, logs)), 0) / ENOUGH
+    sigmas = SMOOTH_SIGMAS * (1 + missing)
+    if not estimates and lower_bound == NO_NOISE:
+        return None
+    return Noise(max(min(estimates, default=0.0), lower_bound), of_repeats=False, sigmas=sigmas)
 
 
 def _inside(comparison: Comparison, panels: Iterable[int]) -> tuple[float, int]:
@@ -290,6 +307,11 @@ def counted(name: str, text: str) -> str:
 def change(total: float) -> str:
     """ln(ratio) as `×2.60` or `−38 %`."""
     return shown(math.exp(total), PERCENT if abs(total) < math.log(2) else RATIO)
+
+
+def few(fewest: int, most: int) -> str:
+    """`1 to 2`"""
+    return f"{fewest}" if fewest == most else f"{fewest} to {most}"
 
 
 def led(names: str, sentence: str) -> str:

@@ -146,17 +146,18 @@ def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
     elif upper:
         what = f"{label} level{s} off at {value} {where} on."
     else:
-        low, at = _lowest(group)
-        what = f"{label} stay{s} at {value} {where}, then fall{s} to {charts.value(low)} at {charts.at(at)}."
+        what = f"{label} stay{s} at {value} {where}, then fall{s} to {_lowest(charts, group)}."
     kind = FindingKind.CEILING if common else FindingKind.SATURATION
     stretches = [(one.curve, one.first, one.last) for one in group]
     return charts.finding(kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level)
 
 
-def _lowest(group: Sequence[Plateau]) -> tuple[float, int]:
-    curve = group[0].curve
-    place = min(range(len(curve)), key=lambda index: curve.values[index])
-    return curve.values[place], curve.levels[place]
+def _lowest(charts: Charts, group: Sequence[Plateau]) -> str:
+    """`430 to 437 at 4 MiB`; several levels if the curves are lowest at different ones."""
+    lowest = [min(zip(one.curve.values, one.curve.xs, one.curve.levels, strict=True)) for one in group]
+    values = dict.fromkeys(charts.value(value) for value, _, _ in sorted(lowest))
+    levels = dict.fromkeys(charts.at(level) for _, _, level in sorted(lowest, key=lambda one: one[1]))
+    return " at ".join(" to ".join(dict.fromkeys([*words][:1] + [*words][-1:])) for words in (values, levels))
 
 
 def _is_common(charts: Charts, group: Sequence[Plateau]) -> bool:

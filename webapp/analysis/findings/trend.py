@@ -32,6 +32,7 @@ from webapp.analysis.findings.plateau import plateau_of
 FEWEST, MANY, TOTAL, LARGE = 4, 6, log1p(0.20), log1p(0.50)
 PEAK = log1p(0.10)  # both ends are so much lower than the highest value
 SHORT = log1p(0.33)  # the same, if few single values say it
+TIE = log1p(0.05)  # a level without a place that is so near to the highest value is as high
 TWO = log1p(0.25)  # the change from one of two levels to the other that is news
 LISTED = 3
 
@@ -128,7 +129,8 @@ def _lower(curve: Curve, top: int) -> float:
 
 def _peak(charts: Charts, curve: Curve) -> int | None:
     """The place of a highest value inside, from which both sides fall without a step up that is beyond the noise. Few
-    values in this order are often chance: then both sides must be `SHORT` lower."""
+    values in this order are often chance: then both sides must be `SHORT` lower. None if a level without a place on the
+    axis is about as high."""
     if len(curve) < FEWEST:
         return None
     logs, noise = curve.logs, charts.noise(curve)
@@ -136,6 +138,8 @@ def _peak(charts: Charts, curve: Curve) -> int | None:
     least = PEAK if noise and noise.is_known else SHORT
     beyond = max(least, charts.least(curve, 0, top), charts.least(curve, -1, top))
     if top in (0, len(logs) - 1) or _lower(curve, top) < beyond:
+        return None
+    if any(log(value) > logs[top] - TIE for value in charts.beside(curve)):
         return None
     slack = max(0.02, noise.sigma * 2 if noise and noise.of_repeats else 0.0)
     if any(b < a - slack for a, b in pairwise(logs[: top + 1])) or any(b > a + slack for a, b in pairwise(logs[top:])):
@@ -158,11 +162,11 @@ def _two_levels(charts: Charts) -> Iterator[Finding]:
     calm = min(pairs, key=lambda curve: abs(changes[curve]))
     others = "" if calm in moved else f"; least: {charts.names([calm])} {change(changes[calm])}"
     first, last = (charts.at(level) for level in pairs[0].levels)
-    yield Finding(
-        kind=FindingKind.EFFECT,
-        sentence=f"From {first} to {last}, {charts.subject} change{charts.verb_s}: {', '.join(most)}{others}.",
-        single=charts.once,
+    yield charts.finding(
+        FindingKind.EFFECT,
+        f"From {first} to {last}, {charts.subject} change{charts.verb_s}: {', '.join(most)}{others}.",
+        [(curve, 0, 1) for curve in moved],
         size=abs(changes[moved[0]]),
         level=pairs[0].levels[1],
-        marks=tuple(curve.mark(0, 1) for curve in moved),
+        names="",
     )

@@ -72,3 +72,20 @@ def test_a_value_of_0_is_on_no_curve(samsung: Lab, intel: Lab) -> None:
     measure(intel, limited(2_000))
     Result.objects.filter(point__iodepth=DEPTHS[-1]).update(iops=0.0)
     assert all("queue depth 32" not in sentence for sentence in sentences())
+
+
+def test_an_outlier_of_one_product_is_not_said_because_its_other_loads_are_in_other_charts(samsung: Lab) -> None:
+    for depth in (*DEPTHS, 64, 128):
+        value = 1_000.0 * depth * (0.1 if depth == 8 else 1)
+        samsung.measure(*(value * factor for factor in STEADY), iodepth=depth)
+    page = side_by_side(Asked((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
+    assert not [one for one in page.findings if "out of line" in one.sentence]
+
+
+def test_curves_of_one_job_say_so_beside_those_of_several(samsung: Lab) -> None:
+    for jobs in (1, 4):
+        for depth in DEPTHS:
+            samsung.measure(1_000.0 * depth * jobs, iodepth=depth, numjobs=jobs)
+    page = side_by_side(Asked((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
+    words = [curve.words for curve in page._curves if curve.factor == "iodepth"]
+    assert [text.rpartition(" · ")[2] for text in words] == ["1 job", "4 jobs"]

@@ -196,7 +196,9 @@ def test_a_gain_in_one_chart_that_costs_in_another_is_a_trade_off() -> None:
 def test_writes_among_reads_cost_more_than_their_share() -> None:
     reads, mixed = (1000, 2000, 4000, 5000), (700, 1000, 1600, 2000)
     chart = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": mixed}})
-    assert K.MIX_COST in kinds(chart)
+    (cost,) = [one for one in found(chart) if one.kind is K.MIX_COST]
+    assert cost.sentence == "randrw: 51 % fewer IOPS than randread on average (lower at all 4 points, by up to 60 %)."
+    assert cost.single
     same = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": [0.95 * v for v in reads]}})
     assert K.MIX_COST not in kinds(same)
 
@@ -217,3 +219,38 @@ def test_a_chart_without_values_or_with_one_level_says_nothing() -> None:
     empty = made(DEPTHS, {"": {"A": (1, 2, 3, 4, 5, 6)}})
     without = replace(empty, panels=(replace(empty.panels[0], series=()),))
     assert not found(without)
+
+
+def test_few_repeats_are_a_lower_bound_of_the_noise_and_are_stated() -> None:
+    values = (100.0, 200.0, 400.0, 430.0, 435.0, 432.0)
+    alike: Values = [[values[0], values[0]], *values[1:]]
+    apart: Values = [*values[:4], [300.0, 600.0], values[5]]
+    (said,) = [one for one in found(made(DEPTHS, {"": {"A": alike}})) if one.kind is K.SATURATION]
+    assert said.sentence.endswith("(n = 1 to 2: too few repeats).")
+    assert not said.single
+    assert K.SATURATION not in kinds(made(DEPTHS, {"": {"A": apart}}))
+
+
+def test_a_level_without_a_place_that_is_as_high_leaves_no_peak() -> None:
+    levels = ("8 kB", "64 kB", "256 kB", "1 MB", "2 MB/256 kB")
+    values = (474.0, 1300.0, 1900.0, 1165.0, 1000.0)
+    assert K.PEAK in kinds(made(levels, {"": {"A": values}}, x="fact.strip size"))
+    tied = (*values[:4], 1880.0)
+    assert K.PEAK not in kinds(made(levels, {"": {"A": tied}}, x="fact.strip size"))
+
+
+def test_what_more_jobs_brought_is_said_without_values_out_of_line() -> None:
+    sizes = [2**n for n in range(8)]
+    one, many = [1000.0] * 8, [3000.0] * 8
+    one[3] = 30.0
+    chart = made(sizes, {"": {"1": one, "10": many, "40": many}}, x="size", by="numjobs")
+    said = next(each for each in found(chart) if each.kind is K.NOTHING_MORE)
+    assert said.size == pytest.approx(math.log(3))
+
+
+def test_curves_that_fall_from_one_limit_say_between_which_values() -> None:
+    sizes = [512 * 2**n for n in range(8)]
+    iops = [60e3, 60e3, 60e3, 59.9e3, 40e3, 20e3, 10e3, 5e3]
+    other = [value * 1.002 if n < 4 else value * 1.2 for n, value in enumerate(iops)]
+    said = [one.sentence for one in found(made(sizes, {"": {"A": iops, "B": other}}, x="block_size"))]
+    assert any("to 5.00k to 6.00k at queue depth 65536" in sentence for sentence in said), said

@@ -34,7 +34,6 @@ CONCLUSIONS = [
     # noop: faster reads, slower writes
     ("lsi9266-vertex4-bonnie", "WriteBack vs. WriteThrough mit noop", K.TRADE_OFF, ("+31 %", "−8.8 %"), None, None),
     ("lsi9266-vertex4-bonnie", "cfq mit ionice versus deadline und noop", K.EFFECT, ("deadline", "−36 %"), None, None),
-    ("lsi9266-vertex4-bonnie", "Effekt der Strip-Size", K.PEAK, ("write", "256 kB"), 1.6e9, "256 kB"),
     # ten per cent of writes cost far more than ten per cent
     ("x25-m-lvm-stripe", "", K.MIX_COST, ("randrw", "42 %"), None, None),
 ]
