@@ -135,6 +135,7 @@ class FindingKind(StrEnum):
     SATURATION = "saturation"  # more of x brings no more
     CEILING = "ceiling"  # several series stop at the same value
     NOTHING_MORE = "nothing_more"  # a higher level of the series brings no more, at whatever x
+    CAPPED = "capped"  # several at once scale up to a number, and bring no more beyond
     GAP = "gap"  # a collapse inside a curve, which recovers
     OUTLIER = "outlier"  # one value out of line
     CLIFF = "cliff"  # a collapse from one level to the next, which stays
@@ -148,6 +149,12 @@ class FindingKind(StrEnum):
     DIFFERENCE = "difference"  # a series differs from the baseline for certain
     EQUAL = "equal"  # series do not differ from the baseline beyond the margin
     UNCERTAIN = "uncertain"  # the repeats cannot tell series from the baseline
+    INTERACTION = "interaction"  # a ratio of two levels that depends on x
+    RATIOS = "ratios"  # of two levels, as measured: too few values to call them an effect
+    TOOL_EFFECT = "tool_effect"  # two tools disagree on one thing
+    DIRECTION = "direction"  # writes faster than reads, or random far slower than sequential
+    STANDOUT = "standout"  # one of many variants far from the others, which are alike
+    NO_EFFECT = "no_effect"  # two levels differ by no more than a bound
 
 
 class Mark(Struct, frozen=True, kw_only=True):

@@ -7,27 +7,34 @@ how often they are wrong are in the modules and in decision 28.
 from collections.abc import Callable, Iterator
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind
-from webapp.analysis.findings import between, breaks, crossing, plateau, trend
-from webapp.analysis.findings.curves import Charts, charts_of
+from webapp.analysis.findings import between, breaks, crossing, directions, effects, plateau, scaling, standouts, trend
+from webapp.analysis.findings.curves import Charts, Noise, charts_of
 from webapp.results.metrics import Metric
 
 FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
-    plateau.find, between.find, crossing.find, breaks.find, trend.find,
+    plateau.find, between.find, crossing.find, breaks.find, scaling.find, trend.find, effects.find,
+    directions.find, standouts.find,
 )  # fmt: skip
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
     FindingKind.DIFFERENCE,
-    FindingKind.CEILING, FindingKind.SATURATION, FindingKind.NOTHING_MORE, FindingKind.CROSSING, FindingKind.TRADE_OFF,
-    FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR, FindingKind.TREND, FindingKind.PEAK,
-    FindingKind.MIX_COST, FindingKind.EFFECT,
+    FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.NOTHING_MORE, FindingKind.CROSSING,
+    FindingKind.TRADE_OFF, FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR,
+    FindingKind.TREND, FindingKind.PEAK, FindingKind.MIX_COST, FindingKind.STANDOUT, FindingKind.EFFECT,
+    FindingKind.TOOL_EFFECT, FindingKind.INTERACTION, FindingKind.DIRECTION, FindingKind.NO_EFFECT, FindingKind.RATIOS,
     FindingKind.EQUAL, FindingKind.UNCERTAIN,
 )  # fmt: skip
 
 
-def findings(comparison: Comparison, metric: Metric) -> tuple[Finding, ...]:
+_WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.UNCERTAIN)
+
+
+def findings(comparison: Comparison, metric: Metric, learned: Noise | None = None) -> tuple[Finding, ...]:
     """The most important first: repeats before single values, then kinds in order, then the size. A cliff says that
-    values stay before it, so it takes the place of that finding."""
-    charts = charts_of(comparison, metric)
+    values stay before it, so it takes the place of that finding.
+
+    `learned`: the noise that other repeats of the same target say, for charts without enough of their own."""
+    charts = charts_of(comparison, metric, learned)
     made = [finding for find in FINDERS for finding in find(charts)]
     broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
     left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]
@@ -36,8 +43,7 @@ def findings(comparison: Comparison, metric: Metric) -> tuple[Finding, ...]:
 
 def importance(finding: Finding) -> tuple[bool, bool, int, float]:
     """A sort key, the most important first. What is not certain comes last, also if it has repeats."""
-    uncertain = finding.kind is FindingKind.UNCERTAIN
-    return uncertain, finding.single, _ORDER.index(finding.kind), -finding.size
+    return finding.kind in _WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
 
 
 def _curve(one: Finding) -> tuple[int, int]:

@@ -12,20 +12,25 @@ from math import exp, log
 from statistics import median
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import BLOCK_SIZE, Charts, Curve, change, is_straight
+from webapp.analysis.findings.curves import BLOCK_SIZE, SIGMAS, Charts, Curve, change, is_straight
 from webapp.core.formatting import ratio as as_ratio
 
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
 UNKNOWN = log(1.5)  # more, if the noise of the chart is unknown
 FEW = log(1.2)  # more, if few points say it
 BESIDE = 0.3  # an outlier is at least this share of its distance away from each neighbour: a corner is none
+# Along sizes, where a cache ends: the size of the step, and of those beside it relative to it.
+SIZES, SMALL_CLIFF, SMALL_CALM = ("size", "fact.working set"), log(1.6), 0.2
 CALM = 0.35  # the steps beside a cliff are at most so large, relative to it
 BENDS = 3.0  # an outlier is so many times as far off as the median of its curve's other points
 FEWEST = 5  # points of a curve
+TOGETHER, MIN_CURVES = log(2.5), 3  # a fall of all curves beyond their usual step, and how many it needs
 MOST = 3  # outliers of a curve; with more, its points are noisy, not out of line
 
 
 def find(charts: Charts) -> Iterator[Finding]:
+    for panel in range(len(charts.comparison.panels)):
+        yield from _common_falls(charts, charts.curves_of(panel))
     for curve in charts.curves:
         if is_straight(curve):
             continue
@@ -161,17 +166,48 @@ def _gap(charts: Charts, curve: Curve, first: int, last: int) -> Finding:
     )  # fmt: skip
 
 
+# ---- a fall of all curves at once
+
+
+def _common_falls(charts: Charts, curves: Sequence[Curve]) -> Iterator[Finding]:
+    """Between two levels, all curves of a chart fall `TOGETHER` times as far as they usually do. The usual step is the
+    median of all steps of the chart, so the curves themselves may be noisy."""
+    levels = set.intersection(*(set(curve.levels) for curve in curves)) if curves else set()
+    order = [level for level in curves[0].levels if level in levels] if curves else []
+    if not charts.metric.is_speed or len(curves) < MIN_CURVES or len(order) < FEWEST:
+        return
+    steps = [[curve.logs[curve.levels.index(level)] for level in order] for curve in curves]
+    falls = [[before - after for before, after in pairwise(logs)] for logs in steps]
+    usual = median(fall for of_curve in falls for fall in of_curve)
+    sigma = charts.sigma(curves[0].panel)
+    for place, at_place in enumerate(zip(*falls, strict=True)):
+        if min(at_place) - max(usual, 0.0) >= max(TOGETHER, SIGMAS * sigma):
+            first, last = (charts.at(order[each]) for each in (place, place + 1))
+            sentence = (
+                f"{charts.label} fall{charts.verb_s} between {first} and {last} in all {len(curves)} curves "
+                f"({change(-max(at_place))} to {change(-min(at_place))}; the usual step is {change(-usual)})."
+            )
+            stretches = [(one, one.levels.index(order[place]), one.levels.index(order[place + 1])) for one in curves]
+            yield charts.finding(
+                FindingKind.CLIFF, sentence, stretches, size=max(at_place), level=order[place + 1],
+                names=charts.panel_name(curves[0].panel),
+            )  # fmt: skip
+
+
 # ---- a step that stays
 
 
 def _cliffs(charts: Charts, curve: Curve) -> Iterator[int]:
-    """The places after a fall to less than half, if both sides change little beside it."""
+    """The places after a fall to less than half, if both sides change little beside it. Along sizes, where a cache
+    ends, three points and a smaller fall are enough."""
     logs = curve.logs
     steps = [after - before for before, after in pairwise(logs)]
-    least = _beyond(charts, curve, CLIFF)
+    of_sizes = charts.comparison.x in SIZES
     for place, step in enumerate(steps):
-        calm = all(abs(other) <= CALM * abs(step) for index, other in enumerate(steps) if index != place)
-        if -step >= least and calm and len(steps) > 2:
+        least = max(SMALL_CLIFF, charts.least(curve, place, place + 1)) if of_sizes else _beyond(charts, curve, CLIFF)
+        beside = [abs(other) for index, other in enumerate(steps) if index != place]
+        is_calm = all(other <= (SMALL_CALM if of_sizes else CALM) * abs(step) for other in beside)
+        if -step >= least and is_calm and len(steps) > (1 if of_sizes else 2):
             yield place + 1
 
 

@@ -22,11 +22,12 @@ _OF_BLOCKS = {"iops": "bytes_per_s", "bytes_per_s": "iops"}  # the other rate of
 COUNTED = {
     "numjobs": "jobs", "at_once": "targets at once", "hosts_at_once": "hosts at once", "fact.blades": "blades",
 }  # fmt: skip
-_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?: ?[^\d\s+]{1,12})?", re.ASCII)  # with a unit, and nothing behind it
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?: ?[^\d\s+(]{1,12})?(?: \([^)]*\))?", re.ASCII)  # with a unit, and a remark
 FEWEST, OFF_LINE = 4, 0.03  # points of a straight line, and their largest distance from it, of the range of values
 MIN_FREEDOM = 4  # degrees of freedom from which repeats say how noisy a page is
 MIN_RESIDUALS = 8  # residuals from which the smoothness of curves says it
 QUARTILE = 0.3186  # of the absolute value of a standard normal variable
+ASSUMED = 0.10  # the standard deviation of ln(value) of a noisy drive, where repeats do not say it
 NO_NOISE = 0.002  # a smaller standard deviation of ln(value) is not believed
 SIGMAS = 4.0  # a difference of so many standard deviations is not chance, whichever of a page's points it is at
 
@@ -107,6 +108,12 @@ class Charts:
     def noise(self, curve: Curve) -> Noise | None:
         return self.noises[curve.panel]
 
+    def sigma(self, panel: int) -> float:
+        """The standard deviation of ln(value) of one measurement that a difference of two values must be beyond: of the
+        repeats, else that of a noisy drive."""
+        noise = self.noises[panel]
+        return noise.sigma if noise and noise.of_repeats else ASSUMED
+
     def least(self, curve: Curve, one: int, other: int, of: Curve | None = None) -> float:
         """The smallest believed difference of ln(value) between two points, the second one of the curve `of`, of the
         same chart, if given; 0 if the noise is unknown."""
@@ -128,13 +135,41 @@ class Charts:
         evidence."""
         names = self.names([curve for curve, *_ in stretches]) if names is None else names
         counts = [count for curve, *_ in stretches for count in curve.counts]
+        marks = tuple(curve.mark(first, last) for curve, first, last in stretches)
+        return self.stated(kind, led(names, sentence), counts, marks, size=size, value=value, level=level)
+
+    def stated(
+        self,
+        kind: FindingKind,
+        sentence: str,
+        counts: Sequence[int],
+        marks: tuple[Mark, ...],
+        *,
+        size: float,
+        value: float | None = None,
+        level: int | None = None,
+        about: str = "",
+    ) -> Finding:
+        """`counts`: repeats of the values that it is about. Too few are said. `about`: the metric by default."""
         fewest, most = min(counts), max(counts)
         if most > 1 and fewest < MIN_BLOCKS:
             sentence = f"{sentence[:-1]} (n = {few(fewest, most)}: too few repeats)."
         return Finding(
-            kind=kind, sentence=led(names, sentence), single=most == 1, size=size, value=value, level=level,
-            marks=tuple(curve.mark(first, last) for curve, first, last in stretches), about=self.metric.key,
+            kind=kind, sentence=sentence, single=most == 1, size=size, value=value, level=level, marks=marks,
+            about=about or self.metric.key,
         )  # fmt: skip
+
+    def level_name(self, level: str) -> str:
+        """The text of a level of a factor of the series, from the name of a series that has only it."""
+        if len(self.comparison.series_by) > 1:
+            return level
+        known = {one.key: one.name for panel in self.comparison.panels for one in panel.series}
+        return known.get(level, level)
+
+    @property
+    def x_subject(self) -> str:
+        """`queue depth`, `jobs`"""
+        return COUNTED.get(self.comparison.x, in_sentence(self.comparison.x_label))
 
     def at(self, level: int) -> str:
         """`8 jobs`, `queue depth 8`, `64 KiB`"""
@@ -173,6 +208,10 @@ class Charts:
         cells = self.comparison.panels[curve.panel].series[curve.series].cells
         return [cell.summary.mean for cell in cells if cell.level not in curve.levels and cell.summary.mean > 0]
 
+    def curves_of(self, panel: int) -> list[Curve]:
+        """Those with a point on the axis."""
+        return [curve for curve in self.curves if curve.panel == panel and len(curve)]
+
     def panel_name(self, panel: int) -> str:
         return self.comparison.panels[panel].name
 
@@ -194,7 +233,7 @@ class Charts:
         return "; ".join(filter(None, parts))
 
 
-def charts_of(comparison: Comparison, metric: Metric) -> Charts:
+def charts_of(comparison: Comparison, metric: Metric, learned: Noise | None = None) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
     places = {index: place for index, level in enumerate(comparison.levels) if (place := place_of(level)) is not None}
@@ -202,8 +241,9 @@ def charts_of(comparison: Comparison, metric: Metric) -> Charts:
         places = {}  # such as `1 MB` and `1000 kB`: labels, not places on an axis
     order = sorted(places, key=lambda index: places[index])
     curves = tuple(_curves(comparison, order, places))
-    noises = (noise_of(comparison, index, curves) for index in range(len(comparison.panels)))
-    return Charts(comparison, metric, curves, tuple(noises))
+    noises = [noise_of(comparison, index, curves) for index in range(len(comparison.panels))]
+    known = (noise if noise and noise.of_repeats else learned or noise for noise in noises)
+    return Charts(comparison, metric, curves, tuple(known))
 
 
 def place_of(level: Level) -> float | None:
@@ -301,7 +341,8 @@ def is_straight(curve: Curve) -> bool:
 
 def counted(name: str, text: str) -> str:
     """`1 job`, `8 jobs`"""
-    return f"{text} {COUNTED[name].removesuffix('s') if text == '1' else COUNTED[name]}"
+    word, _, rest = COUNTED[name].partition(" ")
+    return " ".join(filter(None, (text, word.removesuffix("s") if text == "1" else word, rest)))
 
 
 def change(total: float) -> str:

@@ -9,7 +9,7 @@ load: these are no news, and left to the other rules.
 
 from collections.abc import Iterator
 from itertools import pairwise
-from math import log, log1p
+from math import log, log1p, sqrt
 from statistics import fmean, linear_regression
 
 from webapp.analysis.answer import Finding, FindingKind
@@ -28,8 +28,11 @@ from webapp.analysis.findings.curves import (
     twin_of,
 )
 from webapp.analysis.findings.plateau import plateau_of
+from webapp.analysis.findings.scaling import AT_ONCE
 
 FEWEST, MANY, TOTAL, LARGE = 4, 6, log1p(0.20), log1p(0.50)
+VERY_LARGE = log(2)  # enough for three
+TOGETHER = log1p(0.25)  # a fall with load of several curves of a chart; of a single one `LARGE`
 PEAK = log1p(0.10)  # both ends are so much lower than the highest value
 SHORT = log1p(0.33)  # the same, if few single values say it
 TIE = log1p(0.05)  # a level without a place that is so near to the highest value is as high
@@ -41,8 +44,14 @@ def find(charts: Charts) -> Iterator[Finding]:
     for curve in charts.curves:
         if line := _straight(charts, curve):
             yield line
-        elif charts.comparison.x not in LOADS and plateau_of(charts, curve) is None and (one := _trend(charts, curve)):
+        elif (
+            charts.comparison.x not in (*LOADS, *AT_ONCE)
+            and plateau_of(charts, curve) is None
+            and (one := _trend(charts, curve))
+        ):
             yield one
+    if charts.metric.is_speed and charts.comparison.x in LOADS - {BLOCK_SIZE}:
+        yield from _falls(charts)
     rates = twin_of(charts) if charts.metric.key == "iops" and charts.comparison.x == BLOCK_SIZE else charts
     if rates and rates.metric.is_speed:
         yield from _peaks(rates)
@@ -51,16 +60,16 @@ def find(charts: Charts) -> Iterator[Finding]:
 
 def _trend(charts: Charts, curve: Curve) -> Finding | None:
     logs = curve.logs
-    if len(curve) < FEWEST:
+    if len(curve) < FEWEST - 1:
         return None
     steps, total, noise = [after - before for before, after in pairwise(logs)], logs[-1] - logs[0], charts.noise(curve)
     is_steady = all(step * total > 0 for step in steps)
     if not is_steady:
         slope, _ = linear_regression(curve.places, logs)
         total = slope * (curve.places[-1] - curve.places[0])
-        if noise is None or not noise.of_repeats or not _is_beyond(curve, noise, total):
+        if len(curve) < FEWEST or noise is None or not noise.of_repeats or not _is_beyond(curve, noise, total):
             return None
-    elif abs(total) < (TOTAL if len(curve) >= MANY else LARGE):
+    elif abs(total) < (TOTAL if len(curve) >= MANY else LARGE if len(curve) >= FEWEST else VERY_LARGE):
         return None
     steepest = max(range(len(steps)), key=lambda place: abs(steps[place]))
     each = (
@@ -77,6 +86,29 @@ def _trend(charts: Charts, curve: Curve) -> Finding | None:
     return charts.finding(
         FindingKind.TREND, sentence, [whole], size=abs(total), value=curve.values[-1], level=curve.levels[steepest + 1]
     )
+
+
+def _falls(charts: Charts) -> Iterator[Finding]:
+    """Rates that fall at each level of more load, of all curves of a chart."""
+    for panel in range(len(charts.comparison.panels)):
+        curves = [curve for curve in charts.curves_of(panel) if len(curve) >= FEWEST - 1]
+        totals = [curve.logs[-1] - curve.logs[0] for curve in curves]
+        if not curves or any(after >= before for curve in curves for before, after in pairwise(curve.logs)):
+            continue
+        beyond = [SIGMAS / 2 * charts.sigma(panel) * sqrt(1 / one.counts[0] + 1 / one.counts[-1]) for one in curves]
+        least = TOGETHER if len(curves) > 1 else LARGE
+        if all(-total >= max(least, each) for total, each in zip(totals, beyond, strict=True)):
+            ends = [min(totals), max(totals)]
+            first, last = charts.at(curves[0].levels[0]), charts.at(curves[0].levels[-1])
+            sentence = (
+                f"{charts.label} fall{charts.verb_s} with more load, from {first} to {last} "
+                f"({' to '.join(dict.fromkeys(map(change, ends)))})."
+            )
+            stretches = [(curve, 0, len(curve) - 1) for curve in curves]
+            yield charts.finding(
+                FindingKind.TREND, sentence, stretches, size=-min(totals), value=curves[0].values[-1],
+                level=curves[0].levels[-1],
+            )  # fmt: skip
 
 
 def _is_beyond(curve: Curve, noise: Noise, total: float) -> bool:
@@ -150,12 +182,18 @@ def _peak(charts: Charts, curve: Curve) -> int | None:
 def _two_levels(charts: Charts) -> Iterator[Finding]:
     """One finding for all curves with the same two levels: who changes most, and who least."""
     pairs = [curve for curve in charts.curves if len(curve) == 2]
-    if len(pairs) < max(1, len(charts.curves) - 1) or len({curve.levels for curve in pairs}) != 1:
+    of_load = charts.comparison.x in LOADS
+    if len({curve.levels for curve in pairs}) != 1 or (of_load and len(pairs) < max(1, len(charts.curves) - 1)):
         return
     changes = {curve: curve.logs[1] - curve.logs[0] for curve in pairs}
-    least = max(TWO, *(charts.least(curve, 0, 1) for curve in pairs))
-    moved = sorted((curve for curve in pairs if abs(changes[curve]) >= least), key=lambda one: -abs(changes[one]))
-    if not moved or (charts.comparison.x in LOADS and len(moved) == 1 < len(pairs)):
+    least = {
+        curve: max(TWO, SIGMAS * charts.sigma(curve.panel) * sqrt(1 / curve.counts[0] + 1 / curve.counts[1]))
+        for curve in pairs
+    }
+    moved = [
+        curve for curve in sorted(pairs, key=lambda one: -abs(changes[one])) if abs(changes[curve]) >= least[curve]
+    ]
+    if not moved or (of_load and len(moved) == 1):
         return
     most = [" ".join(filter(None, (charts.names([curve]), change(changes[curve])))) for curve in moved[:LISTED]]
     most += [f"{len(moved) - LISTED} more"] if len(moved) > LISTED else []

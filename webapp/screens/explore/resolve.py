@@ -42,6 +42,7 @@ OTHERS = ("tool_version", TEST, "direction", PANEL)  # further dimensions of ser
 READABLE, READABLE_OF_FACTORS = 16, 8  # series
 LARGE_BLOCK = 128 * 1024  # bytes: from here on, bandwidth is the usual rate (our convention)
 BANDWIDTH = METRICS["bytes_per_s"].key
+ELAPSED = ("real_s",)  # of the times that `time` prints, the one that users wait for
 MIN_NUMBERS, MOSTLY = 3, 0.75  # levels of a label that are numbers, so that it is an axis; their least share
 
 
@@ -119,7 +120,7 @@ def metric_of(rows: Iterable[ResultRow]) -> str:
         usual.update([usual_rate(row)] if usual_rate(row) else [])
         counted.update(key for key, metric in METRICS.items() if metric.of(row) is not None)
         counted.update(key for key in row.metrics if key not in METRICS and known_metric(key))
-    places = {key: place for place, key in enumerate((*METRICS, *counted))}
+    places = {key: place for place, key in enumerate(dict.fromkeys((*METRICS, *ELAPSED, *counted)))}
     return min(counted, key=lambda key: (-counted[key], -usual[key], places[key]), default=IOPS.key)
 
 

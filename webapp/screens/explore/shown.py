@@ -178,7 +178,8 @@ def series_names(comparison: Comparison) -> list[SeriesName]:
     return [SeriesName(name=name, is_baseline=is_baseline, colour=colours[name]) for name, is_baseline in known.items()]
 
 
-OF_SERIES = (FindingKind.TRADE_OFF, FindingKind.EFFECT)  # in place of one mean over their levels
+# In place of one mean over the levels of a series.
+OF_SERIES = (FindingKind.TRADE_OFF, FindingKind.EFFECT, FindingKind.RATIOS, FindingKind.NO_EFFECT)
 
 
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:

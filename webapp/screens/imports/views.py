@@ -30,11 +30,12 @@ from webapp.imports.selectors import files_of, refused_by_reason, results_of, so
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric
-from webapp.results.models import Import, ImportedFile, Origin
+from webapp.results.models import Import, ImportedFile, ImportState, Origin
 from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
+from webapp.screens.explore.import_findings import conclusions_of
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.results.columns import COLUMNS, Column
@@ -227,6 +228,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "may_undo": may_undo(found, person(request)),
         "comparison": comparison_of_entered(found),
         "bench": bench_address(products_of_import(found)),
+        "conclusions": conclusions_of(found) if ids and found.state != ImportState.READING else None,
     }
     return render(request, "screens/import.html", context)
 

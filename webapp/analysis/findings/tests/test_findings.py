@@ -103,7 +103,7 @@ def test_drives_that_stop_at_one_value_have_a_common_limit() -> None:
 
 def test_equal_drives_have_no_common_limit_but_level_off() -> None:
     values = (458, 919, 1820, 2000, 2000, 2000)
-    assert kinds(made(DEPTHS, {"": {"A": values, "B": values}})) == [K.SATURATION]
+    assert kinds(made(DEPTHS, {"": {"A": values, "B": values}})) == [K.SATURATION, K.NO_EFFECT]
 
 
 def test_more_jobs_bring_nothing_more_at_any_block_size() -> None:

@@ -1,0 +1,323 @@
+"""What one level of a factor does against another, chart by chart: reads and writes apart, because their mean describes
+neither. A ratio is an effect, a trade-off if another chart has the opposite one, or depends on x; or there is none.
+
+A part is what a sentence says one ratio of: a chart, or a level if x has words. The ratios of its points agree if each
+of them is beyond `BEYOND[points]` standard errors: then the chance of a false part is below 0.1 %. The standard
+deviation of a single value comes from repeats; without them, `ASSUMED` is a noisy drive. Ratios of values that were
+measured once are stated as that: the sentence is about the table.
+
+No effect needs more than small ratios: with repeats, the bound that is stated, two standard errors beyond the largest
+ratio, is at most `BOUND`. Without repeats, two points or more differ by at most `EQUAL`, or most of many by `ALIKE`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from math import exp, log, log1p, sqrt
+
+from webapp.analysis.answer import Cell, Finding, FindingKind, Mark
+from webapp.analysis.cells import levels_of
+from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.findings.curves import COUNTED, Charts, change, led
+
+BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.5}  # standard errors for each of so many points
+OF_MANY = 1.3  # the same, of more points
+LEAST = log1p(0.05)  # a smaller ratio is no effect
+OPPOSITE = log1p(0.05)  # a loss in another chart that makes a trade-off
+EQUAL, ALIKE, BOUND = log1p(0.02), log1p(0.05), log1p(0.10)
+MANY, MOSTLY = 6, 0.9  # points, and the share of them that is alike
+WIDE = log(3)  # from the lowest to the highest ratio of a part
+MOST_LEVELS, MOST_PARTS, MOST_PAIRS = 6, 6, 6
+DEPENDS, SLACK = log1p(0.30), log1p(0.02)  # a ratio that changes so much along x, without steps back of `SLACK`
+ALONG = {4: 4.0, 5: 3.0}  # standard errors between the first and the last of so many levels
+ALONG_MANY = 2.5  # the same, of more levels
+
+
+@dataclass(frozen=True)
+class Part:
+    """ln(ratio) at each level that both sides have, with the smallest number of values of both."""
+
+    panel: int
+    name: str
+    ratios: Mapping[int, float]
+    errors: Mapping[int, float]  # standard error of each ratio, as a multiple of that of a single value
+    is_claimed: bool  # with repeats against the baseline, the page claims each of its differences
+
+    @property
+    def mean(self) -> float:
+        return sum(self.ratios.values()) / len(self.ratios)
+
+    @property
+    def words(self) -> str:
+        low, high = min(self.ratios.values()), max(self.ratios.values())
+        alike = [ratio for ratio in self.ratios.values() if abs(ratio) <= ALIKE]
+        if len(alike) < len(self.ratios) and _is_mostly(alike, self.ratios):
+            text = f"within 5 % at {len(alike)} of {len(self.ratios)} points"
+        else:
+            ends = " to ".join(dict.fromkeys((change(low), change(high))))
+            text = ends if self.is_wide or change(low) == change(high) else f"{change(self.mean)} ({ends})"
+        return f"{self.name} {text}".strip()
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a mean describes none of its ratios."""
+        return max(self.ratios.values()) - min(self.ratios.values()) > WIDE
+
+    @property
+    def inverse(self) -> "Part":
+        return replace(self, ratios={level: -ratio for level, ratio in self.ratios.items()})
+
+    def sign(self, sigma: float) -> int:
+        """1 or -1 if all its ratios agree, else 0."""
+        count = len(self.ratios)
+        beyond = BEYOND.get(count, OF_MANY) * sigma
+        if not self.is_claimed or not all(
+            abs(ratio) >= max(LEAST, beyond * self.errors[level]) for level, ratio in self.ratios.items()
+        ):
+            return 0
+        return (min(self.ratios.values()) > 0) - (max(self.ratios.values()) < 0)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two levels of one factor, everything else equal."""
+
+    one: str
+    other: str
+    one_key: str
+    other_key: str
+    parts: tuple[Part, ...]
+    cells: tuple[Cell, ...]  # of both
+    series: tuple[tuple[int, int], ...]  # panel and index of the series with the level `one`
+
+    @property
+    def faster_first(self) -> "Pair":
+        """One ratio far below 1 reads better the other way round."""
+        if len(self.parts) > 1 or self.parts[0].mean > -log(2):
+            return self
+        return replace(self, one=self.other, other=self.one, parts=(self.parts[0].inverse,))
+
+    @property
+    def points(self) -> list[float]:
+        return [ratio for part in self.parts for ratio in part.ratios.values()]
+
+
+def _is_mostly(alike: Sequence[float], ratios: Mapping[int, float]) -> bool:
+    return len(ratios) >= MANY and len(alike) >= MOSTLY * len(ratios)
+
+
+def find(charts: Charts) -> Iterator[Finding]:
+    yield from _of_one_series(charts)
+    said, measured = list[Finding](), list[Finding]()
+    equal: dict[str, list[Pair]] = {}
+    for pair in _pairs(charts):
+        if effect := _effect(charts, pair) or _dependent(charts, pair):
+            said.append(effect)
+        elif _bound(charts, pair) is not None:
+            equal.setdefault(pair.other, []).append(pair)
+        elif ratios := _as_measured(charts, pair):
+            measured.append(ratios)
+    yield from sorted(said, key=lambda one: -one.size)[:MOST_PAIRS]
+    yield from (_no_effect(charts, pairs) for pairs in equal.values())
+    yield from sorted(measured, key=lambda one: -one.size)[:MOST_PAIRS]
+
+
+# ---- pairs of levels
+
+
+def _pairs(charts: Charts) -> Iterator[Pair]:
+    """Each level of a factor with names against that of the baseline; of three levels, also the other pair. Levels of a
+    count, such as jobs, are load."""
+    comparison = charts.comparison
+    keys = list(dict.fromkeys(series.key for panel in comparison.panels for series in panel.series))
+    levels = {key: levels_of(key) if len(comparison.series_by) > 1 else [key] for key in keys}
+    baseline = levels.get(comparison.baseline, [])
+    for place, name in enumerate(comparison.series_by):
+        known = [level for level in dict.fromkeys(of_key[place] for of_key in levels.values()) if level]  # stated
+        if name in COUNTED or not 2 <= len(known) <= MOST_LEVELS:
+            continue
+        first = baseline[place] if len(baseline) > place and baseline[place] in known else known[0]
+        others = [level for level in known if level != first]
+        couples = [(level, first) for level in others]
+        for one, other in [*couples, *combinations(others, 2)] if len(others) == 2 else couples:
+            if pair := _pair(charts, levels, place, one, other):
+                yield pair
+
+
+def _pair(charts: Charts, levels: Mapping[str, Sequence[str]], place: int, one: str, other: str) -> Pair | None:
+    by_levels = {tuple(of_key): key for key, of_key in levels.items()}
+    matched = {}
+    for of_key, key in by_levels.items():
+        base = by_levels.get((*of_key[:place], other, *of_key[place + 1 :]))
+        if of_key[place] == one and base is not None:
+            matched[key] = base
+    parts, cells, series = list[Part](), list[Cell](), list[tuple[int, int]]()
+    has_words = not any(curve.levels for curve in charts.curves) and charts.comparison.x != MATCHED
+    for index, panel in enumerate(charts.comparison.panels):
+        own = {each.key: {cell.level: cell for cell in each.cells if cell.summary.mean > 0} for each in panel.series}
+        couples = [
+            (own[key][level], own[base][level])
+            for key, base in matched.items()
+            if key in own and base in own
+            for level in sorted(own[key].keys() & own[base].keys())
+        ]
+        if not couples:
+            continue
+        parts += _parts(charts, index, couples, by_level=has_words)
+        cells += [cell for couple in couples for cell in couple]
+        series += [(index, number) for number, each in enumerate(panel.series) if each.key in matched]
+    if not parts:
+        return None
+    return Pair(
+        charts.level_name(one), charts.level_name(other), one, other, tuple(parts), tuple(cells), tuple(series)
+    )  # fmt: skip
+
+
+def _parts(charts: Charts, panel: int, couples: Sequence[tuple[Cell, Cell]], *, by_level: bool) -> Iterator[Part]:
+    """`by_level`: one for each level, unless there are many."""
+    name = charts.panel_name(panel)
+    if by_level and len({one.level for one, _ in couples}) <= MOST_PARTS:
+        for level in dict.fromkeys(one.level for one, _ in couples):
+            text = charts.comparison.levels[level].text if len(charts.comparison.levels) > 1 else ""
+            words = " ".join(filter(None, (name, text)))
+            yield part_of(panel, words, [couple for couple in couples if couple[0].level == level])
+    else:
+        yield part_of(panel, name, couples)
+
+
+def part_of(panel: int, name: str, couples: Sequence[tuple[Cell, Cell]]) -> Part:
+    ratios = {place: log(one.summary.mean / other.summary.mean) for place, (one, other) in enumerate(couples)}
+    errors = {place: sqrt(1 / one.summary.n + 1 / other.summary.n) for place, (one, other) in enumerate(couples)}
+    tested = [one.against_baseline for one, _ in couples if one.against_baseline]
+    is_claimed = all(each.n < MIN_BLOCKS or each.better is not None for each in tested)
+    return Part(panel, name, ratios, errors, is_claimed)
+
+
+def _of_one_series(charts: Charts) -> Iterator[Finding]:
+    """The two levels of x, if they are words and the chart has one series."""
+    if charts.comparison.x == "pattern":
+        return  # `directions` says what is news of them
+    for index, panel in enumerate(charts.comparison.panels):
+        cells = [cell for each in panel.series for cell in each.cells if cell.summary.mean > 0]
+        if len(panel.series) != 1 or len(cells) != 2 or charts.curves_of(index):
+            continue
+        low, high = sorted(cells, key=lambda cell: cell.summary.mean)
+        part = part_of(index, "", [(high, low)])
+        if part.sign(charts.sigma(index)):
+            one, other = (charts.comparison.levels[cell.level].text for cell in (high, low))
+            pair = Pair(one, other, "", "", (part,), (high, low), ((index, 0),))
+            sentence = f"{one} against {other}: {part.words} in {charts.subject}."
+            yield stated(charts, FindingKind.EFFECT, led(charts.panel_name(index), sentence), pair, part.mean)
+
+
+# ---- what they say
+
+
+def _sigma(charts: Charts, pair: Pair) -> float:
+    return max(charts.sigma(part.panel) for part in pair.parts)
+
+
+def _effect(charts: Charts, pair: Pair) -> Finding | None:
+    signs = {part.sign(_sigma(charts, pair)) for part in pair.parts} - {0}
+    if not signs or _is_of_series(charts, pair):
+        return None
+    means = [part.mean for part in pair.parts]
+    mixed = len(signs) == 2 or any(mean * sign <= -OPPOSITE for mean in means for sign in signs)
+    kind = FindingKind.TRADE_OFF if mixed else FindingKind.EFFECT
+    shown = pair.faster_first if charts.metric.is_speed else pair
+    sentence = f"{shown.one} against {shown.other}: {_words(shown)} in {charts.subject}{_points(shown)}."
+    return stated(charts, kind, sentence, pair, max(map(abs, means)))
+
+
+def _is_of_series(charts: Charts, pair: Pair) -> bool:
+    """Whether the sentence of the series says the same, with its claim: one chart, one ratio, repeats."""
+    has_repeats = min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS
+    return has_repeats and len(pair.parts) == 1 and len(charts.comparison.series_by) == 1
+
+
+def _words(pair: Pair) -> str:
+    return listed([part.words for part in pair.parts])
+
+
+def _points(pair: Pair) -> str:
+    return f" ({len(pair.points)} common points)" if len(pair.points) > len(pair.parts) else ""
+
+
+def _dependent(charts: Charts, pair: Pair) -> Finding | None:
+    """A ratio that goes one way along x: two curves that part."""
+    if len(pair.parts) != 1 or len(pair.series) != 1 or not any(curve.levels for curve in charts.curves):
+        return None
+    (panel, index), part = pair.series[0], pair.parts[0]
+    curve = next(each for each in charts.curves if (each.panel, each.series) == (panel, index))
+    levels = [cell.level for cell in pair.cells[::2]]
+    order = [place for level in curve.levels for place, each in enumerate(levels) if each == level]
+    ratios = [part.ratios[place] for place in order]
+    if len(ratios) < min(ALONG) or len(ratios) < len(levels):
+        return None
+    total = ratios[-1] - ratios[0]
+    steps = [(after - before) * (1 if total > 0 else -1) for before, after in pairwise(ratios)]
+    ends = sqrt(part.errors[order[0]] ** 2 + part.errors[order[-1]] ** 2)
+    beyond = ALONG.get(len(ratios), ALONG_MANY) * _sigma(charts, pair) * ends
+    if abs(total) < max(DEPENDS, beyond) or min(steps) < -SLACK:
+        return None
+    first, last = (charts.at(levels[place]) for place in (order[0], order[-1]))
+    sentence = (
+        f"{pair.one} against {pair.other} depends on {charts.x_subject}: {change(ratios[0])} in {charts.subject} at "
+        f"{first}, {change(ratios[-1])} at {last}."
+    )
+    return stated(charts, FindingKind.INTERACTION, led(part.name, sentence), pair, abs(total))
+
+
+def _bound(charts: Charts, pair: Pair) -> float | None:
+    """The largest difference that is left possible; None if it may be larger than that of an effect."""
+    if charts.metric.shown_as == "entered" or _is_of_series(charts, pair):
+        return None
+    sizes = [abs(ratio) for ratio in pair.points]
+    noises = [charts.noises[part.panel] for part in pair.parts]
+    if is_known := all(noise and noise.of_repeats for noise in noises):
+        sigma = _sigma(charts, pair)
+        bound = max(
+            abs(part.mean) + 2 * sigma * sqrt(sum(each**2 for each in part.errors.values())) / len(part.errors)
+            for part in pair.parts
+        )
+        if bound <= BOUND and max(sizes) <= BOUND:
+            return bound
+    if len(sizes) >= 2 and max(sizes) <= EQUAL:
+        return max(sizes)
+    has_many = all(len(part.ratios) >= MANY for part in pair.parts)
+    return max(sizes) if has_many and not is_known and max(sizes) <= ALIKE else None
+
+
+def _as_measured(charts: Charts, pair: Pair) -> Finding | None:
+    """Ratios that are too small for so few values, part by part: their mean would describe none of them."""
+    sizes = [part.mean for part in pair.parts]
+    has_sentence = len(pair.parts) == 1 and charts.comparison.baseline in (pair.one_key, pair.other_key)
+    if min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS or has_sentence or max(map(abs, sizes)) < OPPOSITE:
+        return None
+    if all(part.is_wide for part in pair.parts) or (len(sizes) > 1 and max(sizes) - min(sizes) < OPPOSITE):
+        return None
+    sentence = f"{pair.one} against {pair.other}: {_words(pair)} in {charts.subject}{_points(pair)}."
+    return stated(charts, FindingKind.RATIOS, sentence, pair, max(map(abs, sizes)))
+
+
+def _no_effect(charts: Charts, pairs: Sequence[Pair]) -> Finding:
+    bounds = [bound for pair in pairs if (bound := _bound(charts, pair)) is not None]
+    names, bound = listed([pair.one for pair in pairs]), max(bounds)
+    parts = f" ({_words(pairs[0])})" if len(pairs) == 1 else ""
+    largest = max(abs(ratio) for pair in pairs for ratio in pair.points)
+    what = "no difference beyond" if bound > largest else "as measured, within"
+    sentence = f"{names} against {pairs[0].other}: {what} {100 * (exp(bound) - 1):.1f} % in {charts.subject}{parts}."
+    together = Pair(
+        "", "", "", "", pairs[0].parts, tuple(cell for pair in pairs for cell in pair.cells),
+        tuple(each for pair in pairs for each in pair.series),
+    )  # fmt: skip
+    return stated(charts, FindingKind.NO_EFFECT, sentence, together, bound)
+
+
+def stated(charts: Charts, kind: FindingKind, sentence: str, pair: Pair, size: float) -> Finding:
+    levels = [cell.level for cell in pair.cells]
+    marks = tuple(
+        Mark(panel=panel, series=series, first=min(levels), last=max(levels)) for panel, series in pair.series
+    )
+    return charts.stated(kind, sentence, [cell.summary.n for cell in pair.cells], marks, size=size)

@@ -1,0 +1,233 @@
+"""What the tables of an import show: each by itself, between them, between tools, and against published tables.
+
+Each table has the comparison that Explore shows first for it. Where tables are tries of one thing, variants of the
+import are compared (`analysis.variants`). A published table with the same test points is compared, too.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import combinations
+from math import comb, log
+from statistics import geometric_mean
+from urllib.parse import urlencode
+
+import msgspec
+from django.core.cache import cache
+from msgspec import structs
+
+from webapp.analysis.answer import Finding, FindingKind, Struct, once
+from webapp.analysis.comparing import Selected, comparison_of
+from webapp.analysis.findings import findings, importance
+from webapp.analysis.question import CompareRefused, Pairs
+from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.variants import Variant, Variants, variants_of
+from webapp.imports.selectors import results_of
+from webapp.results.models import Import, Result
+from webapp.results.reading.points import MAX_RESULTS_READ
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, metric_of, resolved
+from webapp.screens.explore.shown import sentences_of
+
+MOST_TABLES, MOST_FIRST = 40, 3
+KEPT_SECONDS = 24 * 3600
+MIN_SHARED = 3  # test points with another table
+SHARED = 0.5  # of the points of the smaller one
+BETWEEN = (FindingKind.STANDOUT, FindingKind.NO_EFFECT)
+OF_PAIRS = (
+    FindingKind.EFFECT, FindingKind.TRADE_OFF, FindingKind.INTERACTION, FindingKind.NO_EFFECT, FindingKind.CROSSING,
+    FindingKind.CEILING, FindingKind.RATIOS,
+)  # fmt: skip
+_WAYS = ("read", "write")
+ORDERS, FASTER = 50, 1.25
+LATENCIES = ("latency_p99", "latency_p95", "latency_mean")
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """`query` is the address of its comparison in Explore."""
+
+    title: str
+    query: str
+    findings: tuple[Finding, ...]
+    sentences: tuple[str, ...]  # the findings first; ratios without a finding after them
+    levels: tuple[str, ...] = ()  # on x, by the index that findings have
+
+
+class Conclusions(Struct, frozen=True, kw_only=True):
+    """`first`: the most important findings of all sections, as sentences."""
+
+    first: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+
+def conclusions_of(imported: Import) -> Conclusions:
+    """Cached: results of an import change only when its files are read, and other published tables only at a new
+    version."""
+    others = Import.objects.exclude(slug=None).count()
+    key = f"import_findings:{imported.pk}:{imported.results_made}:{others}"
+    known: bytes | None = cache.get(key)
+    if known is not None:
+        with suppress(msgspec.ValidationError):  # another version of Sweetspot stored it
+            return msgspec.json.decode(known, type=Conclusions)
+    sections = sections_of(imported)
+    ranked = sorted((finding for section in sections for finding in section.findings), key=importance)
+    made = Conclusions(first=tuple(map(once, ranked[:MOST_FIRST])), sections=sections)
+    cache.set(key, msgspec.json.encode(made), KEPT_SECONDS)
+    return made
+
+
+def sections_of(imported: Import) -> tuple[Section, ...]:
+    """Those with something to say, in the order of the tables."""
+    rows = read_rows(results_of(imported)[:MAX_RESULTS_READ])
+    if not rows:
+        return ()
+    by_metric: dict[str, Variants] = {}
+    sections = [
+        *_tables(imported, rows, by_metric),
+        *_between_tables(imported, rows),
+        *_directions(imported, rows),
+        *_tools(imported, rows),
+        *_references(imported, rows),
+    ]
+    return tuple(section for section in sections if section.sentences)
+
+
+# ---- each table
+
+
+def _tables(imported: Import, rows: Sequence[ResultRow], by_metric: dict[str, Variants]) -> Iterator[Section]:
+    first: Pairs = [("import", str(imported.number))]
+    try:
+        chosen = resolved(first)
+    except CompareRefused:  # more series than a chart can show
+        return
+    main = [value for key, value in chosen.fitted.pairs if key == TABLE]
+    yield from _of_question(", ".join(main), first, chosen.selected, rows, by_metric)
+    tables = dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows)
+    for table in [each for each in tables if main and [each] != main and each][:MOST_TABLES]:
+        with suppress(CompareRefused):
+            pairs = [*first, (TABLE, table)]
+            yield from _of_question(table, pairs, resolved(pairs).selected, rows, by_metric)
+
+
+def _of_question(
+    title: str, pairs: Pairs, selected: Selected | None, rows: Sequence[ResultRow], by_metric: dict[str, Variants]
+) -> Iterator[Section]:
+    """Of the default metric, and of a latency that most of these results have."""
+    if selected is None:
+        return
+    yield _section(title, pairs, selected, rows, by_metric)
+    for key in LATENCIES:
+        latency = metric_named(key)
+        if latency != selected.metric and 2 * sum(latency.of(row) is not None for row in selected.rows) >= len(
+            selected.rows
+        ):
+            again = [*pairs, ("metric", key)]
+            if of_latency := resolved(again).selected:
+                yield _section(f"{title or 'All results'}: {latency.label}", again, of_latency, rows, by_metric)
+            return
+
+
+def _section(
+    title: str, pairs: Pairs, selected: Selected, rows: Sequence[ResultRow], by_metric: dict[str, Variants]
+) -> Section:
+    comparison, metric = comparison_of(selected), selected.metric
+    if metric.key not in by_metric:
+        by_metric[metric.key] = variants_of(rows, metric)
+    made = structs.replace(comparison, findings=findings(comparison, metric, by_metric[metric.key].noise))
+    sentences = (": ".join(filter(None, each)) for each in sentences_of(made))
+    return Section(
+        title=title or metric.label, query=urlencode(pairs), findings=made.findings, sentences=tuple(sentences),
+        levels=tuple(level.text for level in made.levels),
+    )  # fmt: skip
+
+
+def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
+    """Whether all writes of a table are faster than all its reads. With so many values, the order has a probability of
+    at most 2 % by chance, and the means must be `FASTER` apart."""
+    metric = metric_named(metric_of(rows))
+    for table in dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows):
+        own = [row for row in rows if row.facts.get(TABLE_LABEL, "") == table]
+        reads, writes = ([v for row in own if row.direction == way and (v := metric.of(row))] for way in _WAYS)
+        if not metric.is_speed or not reads or not writes or comb(len(reads) + len(writes), len(reads)) < ORDERS:
+            continue
+        ratio = geometric_mean(writes) / geometric_mean(reads)
+        if min(writes) > max(reads) and ratio >= FASTER and len({row.test for row in own}) == len(own):
+            sentence = (
+                f"All {len(writes)} tests of writes ({metric.format(min(writes))} to {metric.format(max(writes))}) are "
+                f"faster than all {len(reads)} tests of reads ({metric.format(min(reads))} to "
+                f"{metric.format(max(reads))})."
+            )
+            made = Finding(kind=FindingKind.DIRECTION, sentence=sentence, single=True, size=log(ratio))
+            yield _of_findings(table or "Directions", f"import={imported.number}", [made])
+
+
+# ---- between tables, tools and imports
+
+
+def _between_tables(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
+    """Of the variants that measured the same: what stands out, and what makes no difference."""
+    own = variants_of(rows, metric_named(metric_of(rows)))
+    if own.loads or len(own.groups) < 2:
+        return
+    made = findings(own.comparison(list(own.groups), own.names(list(own.groups))), own.metric, own.noise)
+    yield _of_findings("Between the tables", f"import={imported.number}", [one for one in made if one.kind in BETWEEN])
+
+
+def _tools(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
+    """Tables of two tools with the same test points."""
+    by_tool: dict[str, list[ResultRow]] = {}
+    for row in rows:
+        by_tool.setdefault(row.tool, []).append(row)
+    for one, other in combinations(by_tool.values(), 2):
+        made = [structs.replace(each, kind=FindingKind.TOOL_EFFECT) for each in _pairs([*one, *other], _is_other_tool)]
+        yield _of_findings(f"{one[0].tool} and {other[0].tool}", f"import={imported.number}", made)
+
+
+def _references(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
+    """Other published tables with the same test points."""
+    results = Result.objects.filter(origin__imported__slug__isnull=False).exclude(origin__imported=imported)
+    by_import: dict[int, list[ResultRow]] = {}
+    for row in read_rows(results.order_by("origin__imported", "origin__number", "direction")[:MAX_RESULTS_READ]):
+        by_import.setdefault(row.imported, []).append(row)
+    for number, others in by_import.items():
+        made = _pairs([*rows, *others], _is_other_import)
+        if made:
+            query = urlencode([("import", str(imported.number)), ("import", str(number))])
+            yield _of_findings(f"Against {others[0].import_title}", query, made)
+
+
+def _is_other_tool(one: ResultRow, other: ResultRow) -> bool:
+    return one.tool != other.tool
+
+
+def _is_other_import(one: ResultRow, other: ResultRow) -> bool:
+    return one.imported != other.imported and one.tool == other.tool
+
+
+def _pairs(rows: Sequence[ResultRow], is_other: Callable[[ResultRow, ResultRow], bool]) -> list[Finding]:
+    """Of each variant of the first side against the fullest of the other that shares enough points."""
+    metric = metric_named(metric_of(rows))
+    own = variants_of(rows, metric)
+    first = {variant: next(iter(loads.values()))[0] for variant, loads in own.groups.items()}
+    compared: list[tuple[Variant, Variant]] = []
+    for one, row in first.items():
+        if not is_other(rows[0], row):
+            others = [each for each, other in first.items() if is_other(row, other) and _is_shared(own, one, each)]
+            fullest = max(others, key=lambda each: len(own.shared([one, each])), default=None)
+            compared += [(fullest, one)] if fullest else []
+    names = own.names([*dict.fromkeys(each for pair in compared for each in pair)])
+    return [
+        each
+        for pair in compared
+        for each in findings(own.comparison(pair, names), metric, own.noise)
+        if each.kind in OF_PAIRS
+    ]
+
+
+def _is_shared(own: Variants, one: Variant, other: Variant) -> bool:
+    shared, smaller = len(own.shared([one, other])), min(len(own.groups[one]), len(own.groups[other]))
+    return bool(own.loads) and shared >= MIN_SHARED and shared >= SHARED * smaller
+
+
+def _of_findings(title: str, query: str, made: Sequence[Finding]) -> Section:
+    return Section(title=title, query=query, findings=tuple(made), sentences=tuple(map(once, made)))
