@@ -159,13 +159,13 @@ def curves(matched: Matched, choice: str) -> Iterator[Curve]:
         for panel, names in panels:
             rest = [name for name in names if name != factor]
             alike = list(_alike(matched, panel, factor))
-            with_one = [name for name in rest if len({own[0].point.get(name) for own in alike}) > 1]
+            long = [own for own in alike if len(own) >= MIN_LEVELS]
+            with_one = [name for name in rest if len({own[0].point.get(name) for own in long}) > 1]
             fullest = max(alike, key=lambda own: _fullness(matched, panel, own), default=[])
-            for own in alike:
-                if len(own) >= MIN_LEVELS:
-                    curve = _curve(matched, panel, factor, in_words(own[0], rest, with_one=with_one), own)
-                    if curve.points:
-                        yield replace(curve, is_shown=own is fullest)
+            for own in long:
+                curve = _curve(matched, panel, factor, in_words(own[0], rest, with_one=with_one), own)
+                if curve.points:
+                    yield replace(curve, is_shown=own is fullest)
 
 
 def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[tuple[int, int], bool]:

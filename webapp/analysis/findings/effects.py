@@ -167,7 +167,7 @@ def _pair(charts: Charts, levels: Mapping[str, Sequence[str]], place: int, one: 
         parts += _parts(charts, index, couples, by_level=has_words)
         cells += [cell for couple in couples for cell in couple]
         series += [(index, number) for number, each in enumerate(panel.series) if each.key in matched]
-    if not parts:
+    if not parts or len(parts) > MOST_PARTS:
         return None
     return Pair(
         charts.level_name(one), charts.level_name(other), one, other, tuple(parts), tuple(cells), tuple(series)
@@ -220,7 +220,7 @@ def _sigma(charts: Charts, pair: Pair) -> float:
 
 def _effect(charts: Charts, pair: Pair) -> Finding | None:
     signs = {part.sign(_sigma(charts, pair)) for part in pair.parts} - {0}
-    if not signs or _is_of_series(charts, pair):
+    if not signs or _is_of_series(pair):
         return None
     means = [part.mean for part in pair.parts]
     mixed = len(signs) == 2 or any(mean * sign <= -OPPOSITE for mean in means for sign in signs)
@@ -230,10 +230,11 @@ def _effect(charts: Charts, pair: Pair) -> Finding | None:
     return stated(charts, kind, sentence, pair, max(map(abs, means)))
 
 
-def _is_of_series(charts: Charts, pair: Pair) -> bool:
-    """Whether the sentence of the series says the same, with its claim: one chart, one ratio, repeats."""
+def _is_of_series(pair: Pair) -> bool:
+    """Whether sentences of series say it with their claims: repeats, and one ratio in each chart."""
     has_repeats = min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS
-    return has_repeats and len(pair.parts) == 1 and len(charts.comparison.series_by) == 1
+    is_one_each = len(pair.parts) == len({part.panel for part in pair.parts})
+    return has_repeats and is_one_each
 
 
 def _words(pair: Pair) -> str:
@@ -271,7 +272,7 @@ def _dependent(charts: Charts, pair: Pair) -> Finding | None:
 
 def _bound(charts: Charts, pair: Pair) -> float | None:
     """The largest difference that is left possible; None if it may be larger than that of an effect."""
-    if charts.metric.shown_as == "entered" or _is_of_series(charts, pair):
+    if charts.metric.shown_as == "entered" or _is_of_series(pair):
         return None
     sizes = [abs(ratio) for ratio in pair.points]
     noises = [charts.noises[part.panel] for part in pair.parts]

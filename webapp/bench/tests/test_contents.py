@@ -70,7 +70,7 @@ def test_of_equally_full_curves_the_one_of_the_lowest_concurrency_is_shown(samsu
             for depth in (1, 2, 4):
                 lab.measure(100.0, iodepth=depth, numjobs=jobs)
     assert [(curve.factor, curve.words) for curve in shown().curves] == [
-        ("iodepth", "4 KiB"),
+        ("iodepth", "4 KiB · 1 job"),
         ("numjobs", "4 KiB · QD 1"),
     ]
 
