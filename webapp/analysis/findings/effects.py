@@ -6,8 +6,9 @@ of them is beyond `BEYOND[points]` standard errors: then the chance of a false p
 deviation of a single value comes from repeats; without them, `ASSUMED` is a noisy drive. Ratios of values that were
 measured once are stated as that: the sentence is about the table.
 
-No effect needs more than small ratios: with repeats, the bound that is stated, two standard errors beyond the largest
-ratio, is at most `BOUND`. Without repeats, two points or more differ by at most `EQUAL`, or most of many by `ALIKE`.
+No effect needs more than small ratios: with repeats, the bound that is stated, `HARDLY` standard errors beyond the
+largest mean, is at most `BOUND`. Without repeats, two points or more differ by at most `EQUAL`, or most of many by
+`ALIKE`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,11 +20,12 @@ from webapp.analysis.answer import Cell, Finding, FindingKind, Mark
 from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.dimensions import MATCHED
-from webapp.analysis.findings.curves import COUNTED, Charts, change, led
+from webapp.analysis.findings.curves import ASSUMED, COUNTED, Charts, change, led
 
-BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.5}  # standard errors for each of so many points
-OF_MANY = 1.3  # the same, of more points
+BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.7}  # standard errors for each of so many points
+OF_MANY = 1.6  # the same, of more points
 LEAST = log1p(0.05)  # a smaller ratio is no effect
+HARDLY = 2.5  # standard errors of a mean that chance hardly reaches
 OPPOSITE = log1p(0.05)  # a loss in another chart that makes a trade-off
 EQUAL, ALIKE, BOUND = log1p(0.02), log1p(0.05), log1p(0.10)
 MANY, MOSTLY = 6, 0.9  # points, and the share of them that is alike
@@ -67,6 +69,11 @@ class Part:
     @property
     def inverse(self) -> "Part":
         return replace(self, ratios={level: -ratio for level, ratio in self.ratios.items()})
+
+    def least_mean(self, sigma: float) -> float:
+        """The smallest ln of its mean ratio that is hardly chance."""
+        error = sqrt(sum(each**2 for each in self.errors.values())) / len(self.errors)
+        return max(OPPOSITE, HARDLY * sigma * error)
 
     def sign(self, sigma: float) -> int:
         """1 or -1 if all its ratios agree, else 0."""
@@ -215,7 +222,12 @@ def _of_one_series(charts: Charts) -> Iterator[Finding]:
 
 
 def _sigma(charts: Charts, pair: Pair) -> float:
-    return max(charts.sigma(part.panel) for part in pair.parts)
+    """Of one measurement. All points of one application of a level share its error, so a few repeats say too little
+    about it: they count as one value."""
+    sigma = max(charts.sigma(part.panel) for part in pair.parts)
+    counts = [cell.summary.n for cell in pair.cells]
+    has_few = max(counts) > 1 and min(counts) < MIN_BLOCKS
+    return max(sigma, ASSUMED * sqrt(min(counts))) if has_few else sigma
 
 
 def _effect(charts: Charts, pair: Pair) -> Finding | None:
@@ -223,7 +235,9 @@ def _effect(charts: Charts, pair: Pair) -> Finding | None:
     if not signs or _is_of_series(pair):
         return None
     means = [part.mean for part in pair.parts]
-    mixed = len(signs) == 2 or any(mean * sign <= -OPPOSITE for mean in means for sign in signs)
+    sigma = _sigma(charts, pair)
+    losses = [part for part in pair.parts for sign in signs if -sign * part.mean >= part.least_mean(sigma)]
+    mixed = len(signs) == 2 or bool(losses)
     kind = FindingKind.TRADE_OFF if mixed else FindingKind.EFFECT
     shown = pair.faster_first if charts.metric.is_speed else pair
     sentence = f"{shown.one} against {shown.other}: {_words(shown)} in {charts.subject}{_points(shown)}."
@@ -279,11 +293,13 @@ def _bound(charts: Charts, pair: Pair) -> float | None:
     if is_known := all(noise and noise.of_repeats for noise in noises):
         sigma = _sigma(charts, pair)
         bound = max(
-            abs(part.mean) + 2 * sigma * sqrt(sum(each**2 for each in part.errors.values())) / len(part.errors)
+            abs(part.mean) + HARDLY * sigma * sqrt(sum(each**2 for each in part.errors.values())) / len(part.errors)
             for part in pair.parts
         )
         if bound <= BOUND and max(sizes) <= BOUND:
             return bound
+    if min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS:
+        return None
     if len(sizes) >= 2 and max(sizes) <= EQUAL:
         return max(sizes)
     has_many = all(len(part.ratios) >= MANY for part in pair.parts)

@@ -14,7 +14,7 @@ from webapp.analysis.claims import listed
 from webapp.analysis.findings.curves import Charts, change, led
 
 FEWEST = 8  # variants
-FAR, FAR_OF_MANY, MANY = 6.0, 4.0, 20  # spreads; of few variants the spread itself is uncertain
+FAR, FAR_OF_MANY, MANY = 6.0, 4.5, 20  # spreads; of few variants the spread itself is uncertain
 LARGE, ALIKE = log1p(0.25), log1p(0.10)
 SMALLEST = 0.02  # spread
 MOST = 0.6  # share of the variants that are alike

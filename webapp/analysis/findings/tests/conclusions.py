@@ -50,7 +50,7 @@ CONCLUSIONS = [
     *_of(
         "dell-pe2970-perc5i",
         ("read-ahead of 8192 sectors makes reads about three times as fast; writes stay", Found(
-            K.TRADE_OFF, ("Tuned block device layer", "read ×2.88", "write −5.0 %"), 2.88)),
+            K.EFFECT, ("Tuned block device layer", "read ×2.88", "write −5.0 %"), 2.88)),
         ("throughput is lower with more threads", Found(K.TREND, ("read", "more load"), 2.29, level="10")),
         ("with default settings it writes faster than the reference server, and reads slower", Found(
             K.RATIOS, ("Default settings", "write +10 %", "read −33 %"))),
@@ -105,7 +105,7 @@ CONCLUSIONS = [
     ),
     *_of(
         "lsi9266-vertex4-bonnie",
-        ("ext4 instead of XFS improves nothing", Found(K.EFFECT, ("ext4 against XFS", "read −0.9 %", "write −21 %"))),
+        ("ext4 instead of XFS improves nothing", Found(K.RATIOS, ("ext4 against XFS", "read −0.9 %", "write −21 %"))),
         ("both backplanes are equal", Found(K.NO_EFFECT, ("second against first", "within 1.2 %"))),
         ("one array over two backplanes is no improvement", Missing(
             "it is one of the many variants near the median, which the page counts and does not name")),

@@ -18,6 +18,7 @@ from webapp.analysis.answer import (
     Series,
 )
 from webapp.analysis.findings import findings
+from webapp.analysis.findings.curves import Noise
 from webapp.core.statistics import summarise
 from webapp.results.metrics import METRICS
 
@@ -184,7 +185,7 @@ def test_a_gain_in_one_chart_that_costs_in_another_is_a_trade_off() -> None:
         (1, 2, 10),
         {
             "read": {"Read,default": (330, 189, 144), "Read,tuned": (900, 491, 463)},
-            "write": {"Read,default": (331, 348, 290), "Read,tuned": (280, 300, 260)},
+            "write": {"Read,default": (331, 348, 290), "Read,tuned": (230, 240, 200)},
         },
         x="numjobs",
         by="test,fact.table",
@@ -254,3 +255,97 @@ def test_curves_that_fall_from_one_limit_say_between_which_values() -> None:
     other = [value * 1.002 if n < 4 else value * 1.2 for n, value in enumerate(iops)]
     said = [one.sentence for one in found(made(sizes, {"": {"A": iops, "B": other}}, x="block_size"))]
     assert any("to 5.00k to 6.00k at queue depth 65536" in sentence for sentence in said), said
+
+
+READ_WRITE = ("read", "write")
+
+
+def test_an_effect_is_said_for_reads_and_writes_apart_and_a_small_one_only_as_measured() -> None:
+    chart = made(READ_WRITE, {"": {"off": (100, 100), "on": (300, 98)}}, x="fact.way", by="scheduler")
+    (one,) = found(chart)
+    assert (one.kind, one.single) == (K.EFFECT, True)
+    assert one.sentence == "on against off: read ×3.00 and write −2.0 % in IOPS."
+    small = made(READ_WRITE, {"": {"off": (100, 100), "on": (131, 91)}}, x="fact.way", by="scheduler")
+    assert kinds(small) == [K.RATIOS]
+
+
+def test_few_repeats_of_one_application_are_no_effect_at_any_number_of_points() -> None:
+    slow = [(80.0, 80.1)] * 4
+    chart = made((1, 2, 4, 8), {"": {"A": [(100.0, 100.1)] * 4, "B": slow}}, by="scheduler")
+    assert K.EFFECT not in kinds(chart)
+
+
+def test_a_ratio_with_an_opposite_one_within_the_noise_is_no_trade_off() -> None:
+    a, b = ([(99.0, 100.0, 101.0)] * 2, [(199.0, 200.0, 201.0), (98.9, 99.8, 100.8)])
+    chart = made(READ_WRITE, {"": {"off": a, "on": b}}, x="fact.way", by="scheduler")
+    assert kinds(chart) == [K.EFFECT]
+
+
+def test_no_difference_is_bounded_by_repeats_and_only_measured_without_them() -> None:
+    repeats = [(99.0, 100.0, 101.0), (49.5, 50.0, 50.5)]
+    (bounded,) = found(made(READ_WRITE, {"": {"A": repeats, "B": repeats}}, x="fact.way", by="fact.backplane"))
+    assert bounded.kind is K.NO_EFFECT
+    assert "no difference beyond" in bounded.sentence
+    (once,) = found(made(READ_WRITE, {"": {"A": (100, 50), "B": (101, 50)}}, x="fact.way", by="fact.backplane"))
+    assert (once.kind, round(once.size, 3)) == (K.NO_EFFECT, 0.01)
+    assert "as measured, within 1.0 %" in once.sentence
+    noisy = [(80.0, 100.0, 120.0), (40.0, 50.0, 60.0)]
+    assert not found(made(READ_WRITE, {"": {"A": noisy, "B": noisy}}, x="fact.way", by="fact.backplane"))
+
+
+def test_two_curves_that_part_depend_on_x() -> None:
+    chart = made(DEPTHS, {"": {"one": (30, 55, 95, 144, 175, 175), "two": (31, 60, 113, 192, 278, 352)}})
+    assert K.INTERACTION in kinds(chart)
+    alike = made(DEPTHS, {"": {"one": (30, 55, 95, 144, 175, 175), "two": (60, 110, 190, 288, 350, 350)}})
+    assert K.INTERACTION not in kinds(alike)
+
+
+def test_targets_at_once_scale_up_to_a_cap() -> None:
+    (one,) = [
+        each for each in found(made((1, 2, 3, 4), {"": {"A": (737, 1468, 1770, 1789)}}, x="at_once"))
+        if each.kind is K.CAPPED
+    ]  # fmt: skip
+    assert (one.level, round(one.value or 0)) == (2, 1779)
+    assert "2 targets at once reach 100 % of linear scaling" in one.sentence
+    assert K.CAPPED not in kinds(made((1, 2, 3, 4), {"": {"A": (737, 1468, 2200, 2900)}}, x="at_once"))
+
+
+def test_writes_faster_than_reads_and_slow_random_access_are_news() -> None:
+    patterns = ("read", "write", "randread")
+    (writes, random) = found(made(patterns, {"": {"A": (100, 300, 10)}}, x="pattern"))
+    assert [one.kind for one in (writes, random)] == [K.DIRECTION, K.DIRECTION]
+    assert {one.sentence for one in (writes, random)} == {
+        "write against read: ×3.00 in IOPS.", "read against randread: ×10.0 in IOPS.",
+    }  # fmt: skip
+    assert not found(made(patterns, {"": {"A": (300, 100, 200)}}, x="pattern"))
+
+
+def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
+    values = {f"try {n}": (100 + n % 5,) for n in range(24)}
+    said = found(made(("read",), {"": {**values, "odd": (30,)}}, x="fact.way", by="variant"))
+    assert [(one.kind, round(one.value or 0)) for one in said] == [(K.STANDOUT, 30), (K.NO_EFFECT, 0)]
+    assert "24 of 25 variants" in said[1].sentence
+    assert kinds(made(("read",), {"": values}, x="fact.way", by="variant")) == [K.NO_EFFECT]
+
+
+def test_all_curves_that_fall_between_two_levels_do_so_for_one_reason() -> None:
+    sizes = [2**n for n in range(8)]
+    curves = {name: [1000 * 0.8**n * (0.1 if n > 4 else 1) for n in range(8)] for name in ("1", "10", "40")}
+    said = [one for one in found(made(sizes, {"": curves}, x="size", by="numjobs")) if "all 3 curves" in one.sentence]
+    assert [(one.kind, one.level) for one in said] == [(K.CLIFF, 5)]
+    one_only = {**curves, "40": [1000 * 0.8**n for n in range(8)]}
+    assert not [one for one in found(made(sizes, {"": one_only}, x="size", by="numjobs")) if "all 3" in one.sentence]
+
+
+def test_rates_that_fall_with_load_are_a_trend_and_rising_ones_are_not() -> None:
+    falling = {"Read": (338, 194, 148), "Re-read": (321, 194, 149)}
+    assert K.TREND in kinds(made((1, 2, 10), {"read": falling}, x="numjobs", by="test"))
+    rising = {name: values[::-1] for name, values in falling.items()}
+    assert K.TREND not in kinds(made((1, 2, 10), {"read": rising}, x="numjobs", by="test"))
+
+
+def test_learned_noise_decides_where_a_table_has_single_values() -> None:
+    chart = made(READ_WRITE, {"": {"off": (100, 100), "on": (140, 100)}}, x="fact.way", by="scheduler")
+    with_noise = findings(chart, METRICS["iops"], Noise(0.02, of_repeats=True))
+    assert [one.kind for one in with_noise] == [K.EFFECT]
+    assert kinds(chart) == [K.RATIOS]
