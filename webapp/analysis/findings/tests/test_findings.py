@@ -321,7 +321,7 @@ def test_writes_faster_than_reads_and_slow_random_access_are_news() -> None:
 
 
 def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
-    values = {f"try {n}": (100 + n % 5,) for n in range(24)}
+    values: dict[str, Values] = {f"try {n}": (100 + n % 5,) for n in range(24)}
     said = found(made(("read",), {"": {**values, "odd": (30,)}}, x="fact.way", by="variant"))
     assert [(one.kind, round(one.value or 0)) for one in said] == [(K.STANDOUT, 30), (K.NO_EFFECT, 0)]
     assert "24 of 25 variants" in said[1].sentence
@@ -330,7 +330,9 @@ def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
 
 def test_all_curves_that_fall_between_two_levels_do_so_for_one_reason() -> None:
     sizes = [2**n for n in range(8)]
-    curves = {name: [1000 * 0.8**n * (0.1 if n > 4 else 1) for n in range(8)] for name in ("1", "10", "40")}
+    curves: dict[str, Values] = {
+        name: [1000 * 0.8**n * (0.1 if n > 4 else 1) for n in range(8)] for name in ("1", "10", "40")
+    }
     said = [one for one in found(made(sizes, {"": curves}, x="size", by="numjobs")) if "all 3 curves" in one.sentence]
     assert [(one.kind, one.level) for one in said] == [(K.CLIFF, 5)]
     one_only = {**curves, "40": [1000 * 0.8**n for n in range(8)]}
@@ -338,9 +340,9 @@ def test_all_curves_that_fall_between_two_levels_do_so_for_one_reason() -> None:
 
 
 def test_rates_that_fall_with_load_are_a_trend_and_rising_ones_are_not() -> None:
-    falling = {"Read": (338, 194, 148), "Re-read": (321, 194, 149)}
+    falling: dict[str, Values] = {"Read": (338, 194, 148), "Re-read": (321, 194, 149)}
     assert K.TREND in kinds(made((1, 2, 10), {"read": falling}, x="numjobs", by="test"))
-    rising = {name: values[::-1] for name, values in falling.items()}
+    rising: dict[str, Values] = {name: values[::-1] for name, values in falling.items()}
     assert K.TREND not in kinds(made((1, 2, 10), {"read": rising}, x="numjobs", by="test"))
 
 
