@@ -12,7 +12,7 @@ from math import exp, log
 from statistics import median
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import BLOCK_SIZE, SIGMAS, Charts, Curve, change, is_straight
+from webapp.analysis.findings.curves import BLOCK_SIZE, SIGMAS, Charts, Curve, change, is_straight, span
 from webapp.core.formatting import ratio as as_ratio
 
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
@@ -185,7 +185,7 @@ def _common_falls(charts: Charts, curves: Sequence[Curve]) -> Iterator[Finding]:
             first, last = (charts.at(order[each]) for each in (place, place + 1))
             sentence = (
                 f"{charts.label} fall{charts.verb_s} between {first} and {last} in all {len(curves)} curves "
-                f"({change(-max(at_place))} to {change(-min(at_place))}; the usual step is {change(-usual)})."
+                f"({span(-max(at_place), -min(at_place))}; the usual step is {change(-usual)})."
             )
             stretches = [(one, one.levels.index(order[place]), one.levels.index(order[place + 1])) for one in curves]
             yield charts.finding(

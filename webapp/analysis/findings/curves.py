@@ -355,6 +355,12 @@ def few(fewest: int, most: int) -> str:
     return f"{fewest}" if fewest == most else f"{fewest} to {most}"
 
 
+def span(low: float, high: float) -> str:
+    """Two ln(ratio) in one form: `×0.35 to ×0.61`, `−8.2 % to +3.0 %`."""
+    form = PERCENT if max(abs(low), abs(high)) < math.log(2) else RATIO
+    return " to ".join(dict.fromkeys(shown(math.exp(each), form) for each in (low, high)))
+
+
 def led(names: str, sentence: str) -> str:
     """A sentence after the names of its curves, if they have any. Names stay as people typed them."""
     return f"{names}: {sentence}" if names else sentence

@@ -16,11 +16,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import exp, log, log1p, sqrt
 
-from webapp.analysis.answer import Cell, Finding, FindingKind, Mark
+from webapp.analysis.answer import Cell, DifferenceKind, Finding, FindingKind, Mark
 from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.dimensions import MATCHED
-from webapp.analysis.findings.curves import ASSUMED, COUNTED, Charts, change, led
+from webapp.analysis.findings.curves import ASSUMED, COUNTED, Charts, Curve, change, led, span
+from webapp.analysis.words import in_sentence
 
 BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.7}  # standard errors for each of so many points
 OF_MANY = 1.6  # the same, of more points
@@ -31,7 +32,8 @@ EQUAL, ALIKE, BOUND = log1p(0.02), log1p(0.05), log1p(0.10)
 MANY, MOSTLY = 6, 0.9  # points, and the share of them that is alike
 WIDE = log(3)  # from the lowest to the highest ratio of a part
 MOST_LEVELS, MOST_PARTS, MOST_PAIRS = 6, 6, 6
-DEPENDS, SLACK = log1p(0.30), log1p(0.02)  # a ratio that changes so much along x, without steps back of `SLACK`
+DEPENDS = log1p(0.30)  # a ratio that changes so much along x
+SLACK, BACK = log1p(0.02), 0.1  # steps back that are allowed, and their share of the whole change
 ALONG = {4: 4.0, 5: 3.0}  # standard errors between the first and the last of so many levels
 ALONG_MANY = 2.5  # the same, of more levels
 
@@ -42,7 +44,8 @@ class Part:
 
     panel: int
     name: str
-    ratios: Mapping[int, float]
+    levels: tuple[int, ...]  # of x
+    ratios: Mapping[int, float]  # by place in `levels`
     errors: Mapping[int, float]  # standard error of each ratio, as a multiple of that of a single value
     is_claimed: bool  # with repeats against the baseline, the page claims each of its differences
 
@@ -57,7 +60,7 @@ class Part:
         if len(alike) < len(self.ratios) and _is_mostly(alike, self.ratios):
             text = f"within 5 % at {len(alike)} of {len(self.ratios)} points"
         else:
-            ends = " to ".join(dict.fromkeys((change(low), change(high))))
+            ends = span(low, high)
             text = ends if self.is_wide or change(low) == change(high) else f"{change(self.mean)} ({ends})"
         return f"{self.name} {text}".strip()
 
@@ -119,8 +122,9 @@ def find(charts: Charts) -> Iterator[Finding]:
     said, measured = list[Finding](), list[Finding]()
     equal: dict[str, list[Pair]] = {}
     for pair in _pairs(charts):
-        if effect := _effect(charts, pair) or _dependent(charts, pair):
-            said.append(effect)
+        effect = _effect(charts, pair)
+        if effects := [effect] if effect else list(_dependent(charts, pair)):
+            said += effects
         elif _bound(charts, pair) is not None:
             equal.setdefault(pair.other, []).append(pair)
         elif ratios := _as_measured(charts, pair):
@@ -198,7 +202,7 @@ def part_of(panel: int, name: str, couples: Sequence[tuple[Cell, Cell]]) -> Part
     errors = {place: sqrt(1 / one.summary.n + 1 / other.summary.n) for place, (one, other) in enumerate(couples)}
     tested = [one.against_baseline for one, _ in couples if one.against_baseline]
     is_claimed = all(each.n < MIN_BLOCKS or each.better is not None for each in tested)
-    return Part(panel, name, ratios, errors, is_claimed)
+    return Part(panel, name, tuple(one.level for one, _ in couples), ratios, errors, is_claimed)
 
 
 def _of_one_series(charts: Charts) -> Iterator[Finding]:
@@ -252,36 +256,41 @@ def _is_of_series(pair: Pair) -> bool:
 
 
 def _words(pair: Pair) -> str:
-    return listed([part.words for part in pair.parts])
+    *first, last = (part.words for part in pair.parts)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _points(pair: Pair) -> str:
     return f" ({len(pair.points)} common points)" if len(pair.points) > len(pair.parts) else ""
 
 
-def _dependent(charts: Charts, pair: Pair) -> Finding | None:
-    """A ratio that goes one way along x: two curves that part."""
-    if len(pair.parts) != 1 or len(pair.series) != 1 or not any(curve.levels for curve in charts.curves):
-        return None
-    (panel, index), part = pair.series[0], pair.parts[0]
-    curve = next(each for each in charts.curves if (each.panel, each.series) == (panel, index))
-    levels = [cell.level for cell in pair.cells[::2]]
-    order = [place for level in curve.levels for place, each in enumerate(levels) if each == level]
+def _dependent(charts: Charts, pair: Pair) -> Iterator[Finding]:
+    """Ratios that go one way along x: two curves that part."""
+    for part in pair.parts:
+        places = [(panel, series) for panel, series in pair.series if panel == part.panel]
+        curves = [curve for curve in charts.curves_of(part.panel) if (curve.panel, curve.series) in places]
+        if len(curves) == 1 and len(places) == 1:
+            yield from _along(charts, pair, part, curves[0])
+
+
+def _along(charts: Charts, pair: Pair, part: Part, curve: Curve) -> Iterator[Finding]:
+    order = [part.levels.index(level) for level in curve.levels if level in part.levels]
     ratios = [part.ratios[place] for place in order]
-    if len(ratios) < min(ALONG) or len(ratios) < len(levels):
-        return None
+    if len(ratios) < max(min(ALONG), len(part.levels)):
+        return
     total = ratios[-1] - ratios[0]
     steps = [(after - before) * (1 if total > 0 else -1) for before, after in pairwise(ratios)]
     ends = sqrt(part.errors[order[0]] ** 2 + part.errors[order[-1]] ** 2)
     beyond = ALONG.get(len(ratios), ALONG_MANY) * _sigma(charts, pair) * ends
-    if abs(total) < max(DEPENDS, beyond) or min(steps) < -SLACK:
-        return None
-    first, last = (charts.at(levels[place]) for place in (order[0], order[-1]))
+    if abs(total) < max(DEPENDS, beyond) or min(steps) < -max(SLACK, BACK * abs(total)):
+        return
+    first, last = (charts.at(part.levels[place]) for place in (order[0], order[-1]))
     sentence = (
         f"{pair.one} against {pair.other} depends on {charts.x_subject}: {change(ratios[0])} in {charts.subject} at "
         f"{first}, {change(ratios[-1])} at {last}."
     )
-    return stated(charts, FindingKind.INTERACTION, led(part.name, sentence), pair, abs(total))
+    own = replace(pair, parts=(part,), series=((curve.panel, curve.series),))
+    yield stated(charts, FindingKind.INTERACTION, led(part.name, sentence), own, abs(total))
 
 
 def _bound(charts: Charts, pair: Pair) -> float | None:
@@ -337,4 +346,20 @@ def stated(charts: Charts, kind: FindingKind, sentence: str, pair: Pair, size: f
     marks = tuple(
         Mark(panel=panel, series=series, first=min(levels), last=max(levels)) for panel, series in pair.series
     )
+    sentence = f"{sentence[:-1]}{_confounded(charts) if kind in _OF_FACTORS else ''}."
     return charts.stated(kind, sentence, [cell.summary.n for cell in pair.cells], marks, size=size)
+
+
+# A factor has these, so whatever else differs may be their cause.
+_OF_FACTORS = (
+    FindingKind.EFFECT, FindingKind.TRADE_OFF, FindingKind.RATIOS, FindingKind.INTERACTION, FindingKind.NO_EFFECT,
+)  # fmt: skip
+
+
+def _confounded(charts: Charts) -> str:
+    """`; controller and firmware differ, too`"""
+    labels = [one.label for one in charts.comparison.differs if one.kind is DifferenceKind.CONFOUNDED]
+    if not labels or not charts.comparison.series_by:
+        return ""
+    names = listed([in_sentence(label) for label in dict.fromkeys(labels)])
+    return f"; {names} differ{'s' if len(labels) == 1 else ''}, too"

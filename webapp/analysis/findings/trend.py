@@ -25,6 +25,7 @@ from webapp.analysis.findings.curves import (
     change,
     counted,
     is_straight,
+    span,
     twin_of,
 )
 from webapp.analysis.findings.plateau import plateau_of
@@ -98,12 +99,9 @@ def _falls(charts: Charts) -> Iterator[Finding]:
         beyond = [SIGMAS / 2 * charts.sigma(panel) * sqrt(1 / one.counts[0] + 1 / one.counts[-1]) for one in curves]
         least = TOGETHER if len(curves) > 1 else LARGE
         if all(-total >= max(least, each) for total, each in zip(totals, beyond, strict=True)):
-            ends = [min(totals), max(totals)]
+            ends = min(totals), max(totals)
             first, last = charts.at(curves[0].levels[0]), charts.at(curves[0].levels[-1])
-            sentence = (
-                f"{charts.label} fall{charts.verb_s} with more load, from {first} to {last} "
-                f"({' to '.join(dict.fromkeys(map(change, ends)))})."
-            )
+            sentence = f"{charts.label} fall{charts.verb_s} with more load, from {first} to {last} ({span(*ends)})."
             stretches = [(curve, 0, len(curve) - 1) for curve in curves]
             yield charts.finding(
                 FindingKind.TREND, sentence, stretches, size=-min(totals), value=curves[0].values[-1],

@@ -17,19 +17,24 @@ from msgspec import structs
 
 from webapp.analysis.answer import Finding, FindingKind, Struct, once
 from webapp.analysis.comparing import Selected, comparison_of
+from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings, importance
 from webapp.analysis.question import CompareRefused, Pairs
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
+from webapp.analysis.words import in_sentence
+from webapp.core.errors import Refusal
 from webapp.imports.selectors import results_of
 from webapp.results.models import Import, Result
+from webapp.results.reading.filter import FACTOR_PREFIX
 from webapp.results.reading.points import MAX_RESULTS_READ
 from webapp.results.reading.rows import ResultRow, read_rows
-from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, metric_of, resolved
+from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, Resolved, metric_of, resolved
 from webapp.screens.explore.shown import sentences_of
 
 MOST_TABLES, MOST_FIRST = 40, 3
 KEPT_SECONDS = 24 * 3600
+AXES, MIN_LEVELS = ("iodepth", "numjobs"), 3
 MIN_SHARED = 3  # test points with another table
 SHARED = 0.5  # of the points of the smaller one
 BETWEEN = (FindingKind.STANDOUT, FindingKind.NO_EFFECT)
@@ -102,11 +107,29 @@ def _tables(imported: Import, rows: Sequence[ResultRow], by_metric: dict[str, Va
         return
     main = [value for key, value in chosen.fitted.pairs if key == TABLE]
     yield from _of_question(", ".join(main), first, chosen.selected, rows, by_metric)
+    yield from _along_other_axes(chosen, rows, by_metric)
     tables = dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows)
     for table in [each for each in tables if main and [each] != main and each][:MOST_TABLES]:
         with suppress(CompareRefused):
             pairs = [*first, (TABLE, table)]
             yield from _of_question(table, pairs, resolved(pairs).selected, rows, by_metric)
+
+
+def _along_other_axes(chosen: Resolved, rows: Sequence[ResultRow], by_metric: dict[str, Variants]) -> Iterator[Section]:
+    """The same comparison along each axis of load that it holds fixed, at the lowest load of its own axis."""
+    pairs = chosen.fitted.pairs
+    x = dict(pairs).get("x", "")
+    held = [key.removeprefix(FACTOR_PREFIX) for key, _ in pairs if key.startswith(FACTOR_PREFIX)]
+    lowest = min((row.point[x] for row in rows if isinstance(row.point.get(x), int)), default=None)
+    for name in [each for each in dict.fromkeys(held) if each in AXES and each != x and lowest is not None]:
+        if len({row.point.get(name) for row in rows}) < MIN_LEVELS:
+            continue
+        others = [(key, value) for key, value in pairs if key not in ("x", f"{FACTOR_PREFIX}{name}")]
+        along = [*others, ("x", name), (f"{FACTOR_PREFIX}{x}", str(lowest))]
+        with suppress(Refusal):
+            if selected := resolved(along).selected:
+                title = f"Along {in_sentence(label_of(name))}, {in_sentence(label_of(x))} {lowest}"
+                yield _section(title, along, selected, rows, by_metric)
 
 
 def _of_question(

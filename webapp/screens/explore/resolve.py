@@ -253,7 +253,7 @@ def _levels_to_keep(pairs: Collection[tuple[tuple[str, ...], str]]) -> list[str]
     """Of the levels of one factor in each cell: the level that most cells have, and also its absence if no cell has
     both."""
     cells: dict[str, set[tuple[str, ...]]] = {}
-    for cell, level in pairs:
+    for cell, level in sorted(pairs):
         cells.setdefault(level, set()).add(cell)
     absent = cells.pop(NOT_SET.value, set())
     best = max(cells, key=lambda level: len(cells[level]))

@@ -121,7 +121,7 @@ CONCLUSIONS = [
         ("deadline is slower than cfq and noop, above all in writes", Found(
             K.EFFECT, ("deadline against cfq", "write −36 %"))),
         ("write through reads faster and writes slower than write back", Found(
-            K.RATIOS, ("read +31 %", "write −8.8 %"))),
+            K.RATIOS, ("read +31 %", "write −8.8 %", "write cache"))),
         ("without read-ahead the read rate collapses", Found(K.STANDOUT, ("read", "Kein Read Ahead"), 3.6)),
         ("cfq's options have no noticeable effect", Found(K.NO_EFFECT, ("slice_idle=0", "within 1.9 %"))),
         ("the default strip size of 256 kB is fine", Missing(

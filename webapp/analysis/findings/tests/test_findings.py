@@ -10,6 +10,8 @@ from webapp.analysis.answer import (
     Cell,
     Comparison,
     Conclusion,
+    Difference,
+    DifferenceKind,
     Finding,
     FindingKind,
     Level,
@@ -351,3 +353,10 @@ def test_learned_noise_decides_where_a_table_has_single_values() -> None:
     with_noise = findings(chart, METRICS["iops"], Noise(0.02, of_repeats=True))
     assert [one.kind for one in with_noise] == [K.EFFECT]
     assert kinds(chart) == [K.RATIOS]
+
+
+def test_what_else_differs_is_said_with_an_effect() -> None:
+    chart = made(READ_WRITE, {"": {"cfq": (100, 100), "noop": (300, 98)}}, x="fact.way", by="scheduler")
+    other = Difference(kind=DifferenceKind.CONFOUNDED, name="cache", label="Write cache", text="")
+    (one,) = found(replace(chart, differs=(other,)))
+    assert one.sentence.endswith("in IOPS; write cache differs, too.")
