@@ -27,7 +27,7 @@ from webapp.results.validity import marks_changed
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 1  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 2  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 KEPT_SECONDS = 24 * 3600
 MOST_FINDINGS = 30
 MOST_FACTORS = 3  # in a headline; the others are named

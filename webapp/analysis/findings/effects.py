@@ -347,7 +347,8 @@ def stated(charts: Charts, kind: FindingKind, sentence: str, pair: Pair, size: f
         Mark(panel=panel, series=series, first=min(levels), last=max(levels)) for panel, series in pair.series
     )
     sentence = f"{sentence[:-1]}{_confounded(charts) if kind in _OF_FACTORS else ''}."
-    return charts.stated(kind, sentence, [cell.summary.n for cell in pair.cells], marks, size=size)
+    about = f"{charts.metric.key}: {pair.one} against {pair.other}"
+    return charts.stated(kind, sentence, [cell.summary.n for cell in pair.cells], marks, size=size, about=about)
 
 
 # A factor has these, so whatever else differs may be their cause.

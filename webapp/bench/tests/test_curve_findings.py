@@ -87,5 +87,5 @@ def test_curves_of_one_job_say_so_beside_those_of_several(samsung: Lab) -> None:
         for depth in DEPTHS:
             samsung.measure(1_000.0 * depth * jobs, iodepth=depth, numjobs=jobs)
     page = side_by_side(Asked((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
-    words = [curve.words for curve in page._curves if curve.factor == "iodepth"]
+    words = [curve.words for curve in page.all_curves if curve.factor == "iodepth"]
     assert [text.rpartition(" · ")[2] for text in words] == ["1 job", "4 jobs"]

@@ -120,7 +120,7 @@ def _along_other_axes(chosen: Resolved, rows: Sequence[ResultRow], by_metric: di
     pairs = chosen.fitted.pairs
     x = dict(pairs).get("x", "")
     held = [key.removeprefix(FACTOR_PREFIX) for key, _ in pairs if key.startswith(FACTOR_PREFIX)]
-    lowest = min((row.point[x] for row in rows if isinstance(row.point.get(x), int)), default=None)
+    lowest = min((level for row in rows if isinstance(level := row.point.get(x), int)), default=None)
     for name in [each for each in dict.fromkeys(held) if each in AXES and each != x and lowest is not None]:
         if len({row.point.get(name) for row in rows}) < MIN_LEVELS:
             continue
