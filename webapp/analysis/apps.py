@@ -1,6 +1,7 @@
 from importlib import import_module
 
 from django.apps import AppConfig
+from django.db.models.signals import post_migrate
 
 
 class AnalysisConfig(AppConfig):
@@ -11,3 +12,10 @@ class AnalysisConfig(AppConfig):
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`
         import_module("webapp.analysis.deciding")  # to `results_written`
+        post_migrate.connect(_watch_changes, sender=self)
+
+
+def _watch_changes(**_: object) -> None:
+    """Now all apps have their tables."""
+    changes, seals = import_module("webapp.core.changes"), import_module("webapp.analysis.seals")
+    changes.install(seals.WATCHED)

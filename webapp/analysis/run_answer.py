@@ -3,10 +3,8 @@ headline, its page, notices about its end, its stored findings and the API read 
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from urllib.parse import urlencode
-
-import msgspec
-from django.core.cache import cache
 
 from webapp.analysis.answer import Comparison, Conclusion, Finding, Struct
 from webapp.analysis.claims import listed
@@ -17,18 +15,18 @@ from webapp.analysis.experiments import next_experiment
 from webapp.analysis.findings import importance
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
+from webapp.analysis.seals import scopes_of_run
 from webapp.analysis.words import in_sentence
+from webapp.core.answers import Question, all_answered, answered
 from webapp.plans.document import read
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
-from webapp.results.validity import marks_changed
-from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
+from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
 VERSION = 2  # raise it if rules, sentences or structs change: all answers and stored findings are made again
-KEPT_SECONDS = 24 * 3600
 MOST_FINDINGS = 30
 MOST_FACTORS = 3  # in a headline; the others are named
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
@@ -57,21 +55,17 @@ class RunAnswer(Struct, frozen=True, kw_only=True):
     failures: str  # how many trials failed, and the first reason; "" if none failed
 
 
-def run_answer(run: Run, *, marks: int | None = None) -> RunAnswer:
-    """Cached: an ended run changes only when a person marks it or a trial as invalid, or takes that back. `marks`
-    counts this (`results.validity.marks_changed`) if it was read before: the number of marked trials is the same if
-    another one is marked."""
-    if run.state in OPEN_RUN_STATES:
-        return _answer(run)
-    counted = marks_changed(str(run.number)) if marks is None else marks
-    key = f"run_answer:{VERSION}:{run.pk}:{run.ended_at.timestamp() if run.ended_at else 0}:{counted}"
-    known: bytes | None = cache.get(key)
-    if known is not None:
-        with suppress(msgspec.ValidationError):  # another version of Sweetspot stored it
-            return msgspec.json.decode(known, type=RunAnswer)
-    found = _answer(run)
-    cache.set(key, msgspec.json.encode(found), KEPT_SECONDS)
-    return found
+def run_answer(run: Run) -> RunAnswer:
+    return answered(_question(run))
+
+
+def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
+    """In the order of the runs; those that are stored with one query."""
+    return all_answered([_question(run) for run in runs])
+
+
+def _question(run: Run) -> Question[RunAnswer]:
+    return Question((str(run.number),), scopes_of_run(run), RunAnswer, partial(_answer, run))
 
 
 def _answer(run: Run) -> RunAnswer:

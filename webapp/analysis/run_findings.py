@@ -46,7 +46,7 @@ def make(run: Run) -> None:
     """Make and store the findings of an ended run."""
     marks = marks_changed(str(run.number))
     try:
-        store(run, run_answer(run, marks=marks).findings, seal=str(marks))
+        store(run, run_answer(run).findings, seal=str(marks))
     except Exception:
         log.exception("the findings of run %s could not be made.", run.number)
         store(run, (), seal=str(marks), failed=True)

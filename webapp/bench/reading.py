@@ -10,9 +10,11 @@ from uuid import UUID
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 
+from webapp.analysis.seals import ANY_RESULT, scopes_of
 from webapp.bench.products import Kind, Product, is_part
 from webapp.hosts.models import Target
 from webapp.results.models import Origin, Result
+from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 
@@ -82,6 +84,16 @@ class Read:
     rows: Mapping[Product, tuple[ResultRow, ...]]
     limit: int  # for each product
     cut: tuple[Product, ...]  # products that have more results
+
+
+def scopes_of_products(products: Iterable[Product]) -> tuple[str, ...]:
+    """Of the rows that `read_results` reads (`analysis.seals`)."""
+    numbers: dict[Kind, set[int]] = {Kind.RUN: set(), Kind.IMPORT: set()}
+    for product in products:
+        if product.kind not in numbers:
+            return ANY_RESULT
+        numbers[product.kind].add(product.number)
+    return scopes_of(ResultFilter(runs=tuple(numbers[Kind.RUN]), imports=tuple(numbers[Kind.IMPORT])))
 
 
 def read_results(products: Sequence[Product]) -> Read:

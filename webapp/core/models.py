@@ -97,6 +97,16 @@ class Counter(models.Model):
         return f"{self.name}[{self.label}] {self.value}"
 
 
+class Change(models.Model):
+    """A change of rows that answers read. See core.changes."""
+
+    scope = models.CharField(max_length=60)
+    number = models.BigIntegerField()  # random
+
+    class Meta:
+        indexes = [models.Index(fields=["scope"], include=["number"], name="change_of_scope")]  # for seals
+
+
 class Heartbeat(models.Model):
     """The time at which a periodic task last ran, by the database's clock. See core.heartbeats."""
 

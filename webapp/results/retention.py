@@ -18,6 +18,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from webapp.core import changes
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -33,6 +34,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 #     results_sample_2026_11_thinned    about one in ten of them, see `results.retention`
 
 TABLE = "results_sample"
+SAMPLES = "samples"  # the scope of their changes after a run has ended
 _NAME = re.compile(rf"{TABLE}_(\d{{4}})_(\d{{2}})(_thinned)?")
 _LOCK = 0x53414D50  # of PostgreSQL's advisory locks: one process creates partitions at a time
 
@@ -112,6 +114,7 @@ def replace_partition(partition: Partition, kept: str) -> int:
         cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
         cursor.execute(f"DROP TABLE {partition.table}")
         attach(cursor, thinned)
+    changes.note(SAMPLES)
     return dropped
 
 

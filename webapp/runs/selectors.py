@@ -9,12 +9,11 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, TextField, prefetch_related_objects
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.core import formatting
-from webapp.core.models import Counter as Marks
 from webapp.plans.points import target_count
 from webapp.runs.durations import Pace, Work, paces, work_of
 from webapp.runs.models import (
@@ -113,13 +112,6 @@ def count_of_trials(wanted: Q) -> Coalesce:
     """Subquery: the number of each run's trials that match. A join would count the trials of all runs."""
     found = Trial.objects.filter(wanted, run=OuterRef("pk")).order_by().values("run")
     return Coalesce(Subquery(found.annotate(count=Count("*")).values("count")), 0)
-
-
-def marks_of(number: str) -> Coalesce:
-    """Subquery: how often marks of the run with this number, or of its trials, were set or taken back. `number` is a
-    field of the outer query."""
-    label = Cast(OuterRef(number), TextField())
-    return Coalesce(Subquery(Marks.objects.filter(name=Marks.MARKS, label=label).values("value")[:1]), 0)
 
 
 def read_further(trials: Iterable[Trial]) -> None:

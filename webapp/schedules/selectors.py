@@ -13,7 +13,6 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import HostGroup, Target
-from webapp.runs.selectors import marks_of
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     Occurrence,
@@ -105,9 +104,8 @@ def state_of(schedule: Schedule) -> ScheduleState:
 
 
 def occurrences_list() -> QuerySet[Occurrence]:
-    """Latest first, with host, run and `marks` of the run (`runs.selectors.marks_of`)."""
-    found = Occurrence.objects.select_related("run__version", "host", "missed_by")
-    return found.annotate(marks=marks_of("run__number"))
+    """Latest first, with host and run."""
+    return Occurrence.objects.select_related("run__version", "host", "missed_by")
 
 
 def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:

@@ -65,8 +65,8 @@ class FindingList:
     dismissed: tuple[ShownFinding, ...]
 
 
-def findings_of_run(run: Run, *, marks: int) -> FindingList:
-    return finding_list(reviewed(run, run_answer(run, marks=marks).findings))
+def findings_of_run(run: Run) -> FindingList:
+    return finding_list(reviewed(run, run_answer(run).findings))
 
 
 def finding_list(findings: Iterable[RunFinding]) -> FindingList:

@@ -1,10 +1,11 @@
 """The result of a finished run in a few lines: the answers to its questions, or the reason why it has none."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
 
-from webapp.analysis.run_answer import FactorAnswer, run_answer
+from webapp.analysis.run_answer import FactorAnswer, RunAnswer, run_answers
 from webapp.runs.models import Run
 
 
@@ -29,9 +30,16 @@ class Outcome:
     failures: str  # how many trials failed, and the first reason
 
 
-def outcome(run: Run, *, marks: int) -> Outcome:
-    """`marks`: how often trials of the run were marked as invalid (`analysis.run_answer.run_answer`)."""
-    answer = run_answer(run, marks=marks)
+def outcome(run: Run) -> Outcome:
+    return outcomes([run])[0]
+
+
+def outcomes(runs: Sequence[Run]) -> list[Outcome]:
+    """In the order of the runs."""
+    return [_outcome(run, answer) for run, answer in zip(runs, run_answers(runs), strict=True)]
+
+
+def _outcome(run: Run, answer: RunAnswer) -> Outcome:
     lines = tuple(map(_line, answer.factors))
     sentences = [finding.sentence for finding in answer.findings]
     return Outcome(

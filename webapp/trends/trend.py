@@ -73,10 +73,16 @@ MIN_SHARED = 0.5  # of the newest run's cells that an older run needs
 
 
 @dataclass(frozen=True)
+class RunName:
+    pk: UUID
+    number: int
+
+
+@dataclass(frozen=True)
 class RunValue:
     """The geometric mean over the cells. `low` and `high` are its 95 % confidence interval; None without repeats."""
 
-    run: Run
+    run: RunName
     at: datetime
     value: float
     low: float | None
@@ -106,7 +112,7 @@ class Step:
 
 @dataclass(frozen=True)
 class LeftOut:
-    run: Run
+    run: RunName
     why: str
 
 
@@ -145,7 +151,7 @@ def trend(history: History, target: Target, metric: Metric, keys: Set[str], dire
     for one in history.runs:
         why = _why_left_out(one, keys, direction)
         if why:
-            left_out.append(LeftOut(one.run, why))
+            left_out.append(LeftOut(_name(one.run), why))
         elif why is not None:
             complete.append(one)
     kept, common = _shared(complete, keys, direction, left_out)
@@ -197,7 +203,7 @@ def _shared(
         shared = common & cells if kept else cells
         least = least or MIN_SHARED * len(cells)
         if len(shared) < least:
-            left_out.append(LeftOut(one.run, OTHER_POINTS))
+            left_out.append(LeftOut(_name(one.run), OTHER_POINTS))
             continue
         kept.insert(0, one)
         common = shared
@@ -207,6 +213,10 @@ def _shared(
 
 def _changed(facts: Mapping[UUID, RunFacts], kept: Sequence[RunHistory], place: int) -> tuple[Change, ...]:
     return changes(facts[kept[place - 1].run.pk], facts[kept[place].run.pk]) if place else ()
+
+
+def _name(run: Run) -> RunName:
+    return RunName(run.pk, run.number)
 
 
 def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
@@ -220,7 +230,7 @@ def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tup
         coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
         half = max(student_t(sums.least - 1) * math.sqrt(sums.variance(len(sums))), coarse)
         low, high = math.exp(mean - half), math.exp(mean + half)
-    return RunValue(one.run, one.at, math.exp(mean), low, high, sums.least, changed, zeros)
+    return RunValue(_name(one.run), one.at, math.exp(mean), low, high, sums.least, changed, zeros)
 
 
 def _steps(runs: Sequence[RunValue]) -> list[Step]:

@@ -106,10 +106,10 @@ def test_rows_of_another_version_are_left_out() -> None:
 def test_a_fault_of_one_run_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = a_capped_run(1), a_capped_run(2)
 
-    def broken(run: Run, *, marks: int) -> object:
+    def broken(run: Run) -> object:
         if run.pk == bad.pk:
             raise ZeroDivisionError
-        return run_answer(run, marks=marks)
+        return run_answer(run)
 
     monkeypatch.setattr(run_findings, "run_answer", broken)
     assert (make_due(60), make_due(60)) == (2, 0)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from django.http import QueryDict
 
@@ -125,9 +126,8 @@ class ShownCell:
     part: str = ""  # the drive or layout of an import with several
 
 
-@dataclass(frozen=True)
-class Absent:
-    """In place of a value."""
+class Absent(NamedTuple):
+    """In place of a value. Not a dataclass, so that a stored answer tells it from a cell."""
 
     words: str
     why: str = ""  # "" if a plan can measure it

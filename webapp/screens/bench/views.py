@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -17,19 +18,24 @@ from webapp.analysis.services import KINDS, remove_price, set_price
 from webapp.bench.answer import bench_table
 from webapp.bench.assembly import answer
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
+from webapp.bench.nearest import OwnLevels
+from webapp.bench.per_price import PerPrice
 from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
+from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import SideBySide, side_by_side
+from webapp.bench.side_by_side import Advice, Asked, Finding, SideBySide, side_by_side
+from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
+from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
 from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.bench.address import bench_address, explore_address, product_address, read_address, with_value
-from webapp.screens.bench.charts import BenchCharts, curve_chart, curve_table, ladder_chart, ladder_table
-from webapp.screens.bench.report import ceilings_of, notes, shared_words, warnings
-from webapp.screens.bench.rows import columns_of, in_place_of_values, lacking_of
-from webapp.screens.bench.sections import sections
+from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.report import Ceilings, ceilings_of, notes, shared_words, warnings
+from webapp.screens.bench.rows import Column, columns_of, in_place_of_values, lacking_of
+from webapp.screens.bench.sections import Sections, sections
 from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
@@ -158,9 +164,14 @@ def bench_page(request: HttpRequest) -> HttpResponse:
         return render(request, "screens/bench.html", context, status=422)
     if asked is None:
         return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
-    found = side_by_side(asked)
     kept = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
-    return render(request, "screens/bench.html", _context(request.GET, found) | {"kept": kept})
+    context = {**_answered(request.GET, asked), "picker": _picker(request.GET, asked.products), "kept": kept}
+    return render(request, "screens/bench.html", context)
+
+
+def _answered(data: QueryDict, asked: Asked) -> "BenchContext":
+    texts, scopes = (data.urlencode(),), scopes_of_products(asked.products)
+    return answered(Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(asked))))
 
 
 def _of_results(request: HttpRequest, ids: Sequence[str]) -> HttpResponse:
@@ -176,7 +187,49 @@ def _oldest_run_first(products: Sequence[Product]) -> list[Product]:
     return sorted(products, key=lambda one: one.number if one.kind is Kind.RUN else 0)
 
 
-def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
+@dataclass(frozen=True)
+class Found:
+    shared: int  # workloads that at least two products have
+    apart: tuple[OwnLevels, ...]
+    per_price: tuple[PerPrice, ...]
+    findings: tuple[Finding, ...]
+
+
+class BenchContext(TypedDict):
+    """What the page shows of results."""
+
+    found: Found
+    sections: Sections
+    header: list[Specification]
+    columns: list[Column]
+    shared: str
+    caveats: list[str]
+    ceilings: Ceilings
+    curves: list[ChartTable]
+    single_curves: list[ChartTable]
+    curves_shown: int
+    ladder_chart: int
+    ladder: ChartTable | None
+    ladders: tuple[Option, ...]
+    slow: list[str]
+    charts: BenchCharts
+    metrics: list[tuple[str, str, bool]]
+    metric: str
+    explore: str
+    other_keys: list[tuple[str, str]]
+    query: str
+    all: str
+    specifications: dict[str, list[Specification]]
+    advice: list[tuple[Advice, str]]
+    held: list[tuple[str, str, str]]
+    ignored: list[tuple[str, str]]
+
+
+def _found(found: SideBySide) -> Found:
+    return Found(found.shared, found.apart, found.per_price, found.findings)
+
+
+def _context(data: QueryDict, found: SideBySide) -> BenchContext:
     names = found.matched.names
     made = answer(found)
     ceilings = ceilings_of(data, found)
@@ -188,11 +241,10 @@ def _context(data: QueryDict, found: SideBySide) -> dict[str, object]:
     columns = columns_of(data, found)
     absent = in_place_of_values(found)
     return {
-        "found": found,
+        "found": _found(found),
         "sections": sections(made, whole="all" in data, lacking=lacking_of(found, made, columns)),
         "header": [one for one in found.header if not one.repeats(names.values())],
         "columns": columns,
-        "picker": _picker(data, found.products),
         "shared": shared_words(found),
         "caveats": [*warnings(found), *notes(found)],
         "ceilings": ceilings,

@@ -1,15 +1,14 @@
 """The page Explore. Its address contains the whole query."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 from django.contrib import messages
-from django.core.cache import cache
-from django.db.models import Max, Min
+from django.db.models import Min
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
@@ -41,26 +40,27 @@ from webapp.analysis.question import (
     read_query,
     split,
 )
+from webapp.analysis.seals import scopes_of
 from webapp.analysis.timeline import Span, time_lines
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
+from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.core.table_files.response import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.results.models import Origin
 from webapp.results.reading.content import Point
-from webapp.results.reading.filter import FACT_PREFIX
+from webapp.results.reading.filter import FACT_PREFIX, ResultFilter
 from webapp.results.reading.points import TargetPoint, points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
-from webapp.results.validity import marks_changed
 from webapp.screens import points
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_of_series
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.explore.answer import answer_of
+from webapp.screens.explore.answer import Answer, answer_of
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_defaults
-from webapp.screens.explore.revision import BEFORE, Fitted, before_of, fitted
+from webapp.screens.explore.revision import BEFORE, before_of, fitted
 from webapp.screens.explore.saved import opened
 from webapp.screens.explore.shown import sentences_of, shown
 from webapp.screens.results.picks import (
@@ -116,7 +116,7 @@ def form_of(
         display=_display(options, chart_points or {}),
         more=more,
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
-        picks=(*attribute_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
+        picks=(configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
         references=asked.references,
         hidden=(
@@ -270,18 +270,58 @@ def _asked(pairs: Pairs) -> Comparison | None:
     return compare(read_query(split(complete)[0])) if complete else None
 
 
+class TableLink(NamedTuple):
+    """A table of an import with rows and columns of its own, or a factor that the plan of a run varies. `says`: the
+    first conclusion of a table that is not shown."""
+
+    name: str
+    url: str
+    shown: bool
+    says: str = ""
+
+
+@dataclass(frozen=True)
+class ExploreAnswer:
+    """What the page shows of results. `pairs`: the complete address. `answer` is None without results."""
+
+    pairs: list[tuple[str, str]]
+    dropped: str  # a sentence about choices that did not fit
+    options: ViewOptions
+    form: CompareForm
+    ratios: str = ""
+    answer: Answer | None = None
+    tables: list[TableLink] = field(default_factory=list)
+    tables_name: str = ""
+    bench: str = ""  # the address of Bench with the same products; "" without one
+
+
+def explore_answer(pairs: Pairs) -> ExploreAnswer:
+    """Raises Refusal."""
+    texts = tuple(text for pair in pairs for text in pair)
+    return answered(Question(texts, scopes_of(_filter_of(pairs)), ExploreAnswer, partial(_answer, pairs)))
+
+
+def _answer(pairs: Pairs) -> ExploreAnswer:
+    found = resolved(pairs)
+    if found.selected is None or found.fitted.pairs != pairs:
+        form = form_of(pairs, options=found.options)
+        return ExploreAnswer(found.fitted.pairs, found.fitted.sentence, found.options, form)
+    return _of_results(pairs, found.options, found.selected)
+
+
 @page
 def explore_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
     try:
-        found = resolved(pairs)
-        if found.fitted.pairs != pairs:
-            return _redirect(request, found.fitted)
-        if found.selected is None:
-            context = {"form": form_of(pairs, options=found.options), "options": found.options, "empty": True}
-        else:
-            kept = opened(found.options.saved, pairs, person(request))
-            context = _context(pairs, found.options, found.selected) | {"kept": kept}
+        found = explore_answer(pairs)
+        if found.pairs != pairs:
+            return _redirect(request, found.pairs, found.dropped)
+        context = {"form": _with_attributes(found.form, pairs), "options": found.options}
+        if found.answer is None:
+            return render(request, "screens/explore.html", context | {"empty": True})
+        context |= shown(found.answer, found.options, found.ratios)
+        context |= {"views": VIEWS, "tables": found.tables, "tables_name": found.tables_name, "bench": found.bench}
+        context["kept"] = opened(found.options.saved, pairs, person(request))
         return render(request, "screens/explore.html", context)
     except Refusal as refusal:
         return _refused(request, refusal)
@@ -310,84 +350,83 @@ def _span(address: QueryDict) -> Span:
     return Span(from_s, to_s)
 
 
-def _redirect(request: HttpRequest, fit: Fitted) -> HttpResponse:
-    if fit.dropped:
-        messages.info(request, fit.sentence)
-    return redirect(f"{reverse('explore')}?{urlencode(fit.pairs)}")
+def _redirect(request: HttpRequest, pairs: Pairs, dropped: str) -> HttpResponse:
+    if dropped:
+        messages.info(request, dropped)
+    return redirect(f"{reverse('explore')}?{urlencode(pairs)}")
 
 
 def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     """The message, and the form for another choice."""
     fit = fitted(pairs_of(request.GET))
     if fit.pairs != pairs_of(request.GET):
-        return _redirect(request, fit)
+        return _redirect(request, fit.pairs, fit.sentence)
     options = read_options(fit.pairs)
     form = form_of(fit.pairs, options=options, all_points=_offered(fit.pairs))
+    form = _with_attributes(form, fit.pairs)
     context = {"refusal": str(refusal), "form": form, "options": options}
     status = 200 if refusal.code == "compare_too_many" else 422  # a valid query with too many results
     return render(request, "screens/explore.html", context, status=status)
 
 
+def _filter_of(pairs: Pairs) -> ResultFilter:
+    """Without keys that cannot be read."""
+    return lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
+
+
+def _with_attributes(form: CompareForm, pairs: Pairs) -> CompareForm:
+    """They are of all results, and are read anew."""
+    return replace(form, picks=(*attribute_picks(_filter_of(pairs)), *form.picks))
+
+
 def _offered(pairs: Pairs) -> list[Point]:
     """The points to choose from if the comparison was refused."""
-    asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
-    return points_of(ResultQuery.of(asked).without_factors())
-
-
-class TableLink(NamedTuple):
-    """A table of an import with rows and columns of its own, or a factor that the plan of a run varies. `says`: the
-    first conclusion of a table that is not shown."""
-
-    name: str
-    url: str
-    shown: bool
-    says: str = ""
+    return points_of(ResultQuery.of(_filter_of(pairs)).without_factors())
 
 
 MOST_TABLES_READ = 40  # whose conclusions are beside their links
-TABLES_KEPT_SECONDS = 24 * 3600
 
 
 def tables_of(pairs: Pairs) -> list[TableLink]:
     """The tables of the only import that is shown, in its order; none if it has one. One query, and those of the
     comparisons of all tables the first time."""
-    asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
+    asked = _filter_of(pairs)
     if len(asked.imports) != 1 or asked.runs:
         return []
     (number,) = asked.imports
     origins = Origin.objects.filter(imported__number=number, other__has_key=TABLE_LABEL)
-    first = origins.values("other__table").annotate(first=Min("number"), newest=Max("pk")).order_by("first")
-    found = list(first.values_list("other__table", "newest"))
-    if len(found) < 2:
+    first = origins.values("other__table").annotate(first=Min("number")).order_by("first")
+    names = list(first.values_list("other__table", flat=True))
+    if len(names) < 2:
         return []
-    shown, newest = asked.facts.get(TABLE_LABEL, ()), max(pk for _, pk in found)
+    shown = asked.facts.get(TABLE_LABEL, ())
     links = []
-    for place, (name, _) in enumerate(found):
+    for place, name in enumerate(names):
         own = [("import", str(number)), (TABLE, name)]
-        says = "" if name in shown or place >= MOST_TABLES_READ else _first_conclusion(own, newest)
+        says = "" if name in shown or place >= MOST_TABLES_READ else _first_conclusion(own)
         links.append(TableLink(name, f"{reverse('explore')}?{urlencode(own)}", name in shown, says))
     return links
 
 
-def _first_conclusion(pairs: Pairs, newest: int) -> str:
-    """Of the default comparison of a table. `newest`: of its results, so that another import is read again."""
-    key = f"table:{marks_changed()}:{newest}:{sha256(urlencode(pairs).encode()).hexdigest()}"
-    says: str | None = cache.get(key)
-    if says is None:
-        try:
-            selected = resolved(pairs).selected
-            sentences = sentences_of(comparison_of(selected)) if selected else []
-        except Refusal:
-            sentences = []
-        says = ": ".join(filter(None, sentences[0])) if sentences else ""
-        cache.set(key, says, TABLES_KEPT_SECONDS)
-    return says
+@dataclass(frozen=True)
+class FirstConclusion:
+    text: str
 
 
-def _links(pairs: Pairs, selected: Selected) -> dict[str, object]:
-    """The tables of the only import, or the factors of the only run."""
-    tables = tables_of(pairs)
-    return {"tables": tables or questions_links(selected), "tables_name": "Tables" if tables else "Factors"}
+def _first_conclusion(pairs: Pairs) -> str:
+    """Of the default comparison of a table."""
+    texts = tuple(text for pair in pairs for text in pair)
+    question = Question(texts, scopes_of(_filter_of(pairs)), FirstConclusion, partial(_conclude, pairs))
+    return answered(question).text
+
+
+def _conclude(pairs: Pairs) -> FirstConclusion:
+    try:
+        selected = resolved(pairs).selected
+        sentences = sentences_of(comparison_of(selected)) if selected else []
+    except Refusal:
+        sentences = []
+    return FirstConclusion(": ".join(filter(None, sentences[0])) if sentences else "")
 
 
 def questions_links(selected: Selected) -> list[TableLink]:
@@ -405,7 +444,7 @@ def questions_links(selected: Selected) -> list[TableLink]:
     return list(links.values()) if len(links) > 1 else []
 
 
-def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
+def _of_results(pairs: Pairs, options: ViewOptions, selected: Selected) -> ExploreAnswer:
     answer = answer_of(selected, options)
     names = {series.key: series.name for panel in answer.comparison.panels for series in panel.series}
     form = form_of(
@@ -417,9 +456,8 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )
-    bench = bench_of_series(selected.query, names)
-    return (
-        {"form": form, "views": VIEWS, "bench": bench}
-        | _links(pairs, selected)
-        | shown(answer, options, selected.query.ratios)
-    )
+    tables, bench = tables_of(pairs), bench_of_series(selected.query, names)
+    return ExploreAnswer(
+        pairs=[*pairs], dropped="", options=options, form=form, ratios=selected.query.ratios, answer=answer,
+        tables=tables or questions_links(selected), tables_name="Tables" if tables else "Factors", bench=bench,
+    )  # fmt: skip

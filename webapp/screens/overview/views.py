@@ -3,25 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
 from uuid import UUID
 
-from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.bench.picking import Pair, pairs
 from webapp.bench.products import Kind
 from webapp.bench.side_by_side import Asked, Row, side_by_side
 from webapp.core import formatting
+from webapp.core.answers import Question, answered
 from webapp.core.health import readiness
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
-from webapp.results.models import Import, Origin
-from webapp.results.validity import marks_changed
+from webapp.results.models import Import
 from webapp.runs.dispatch.host_queues import Entry, HostQueue, queues
 from webapp.runs.models import Attempt, Run
 from webapp.schedules.selectors import next_due, occurrences_waiting
@@ -53,26 +52,20 @@ class ShownPair:
     confounded: str  # a warning if they were measured in different hosts, else ""
 
 
+@dataclass(frozen=True)
+class ShownPairs:
+    pairs: tuple[ShownPair, ...]
+
+
 def compared() -> tuple[ShownPair, ...]:
-    """Four queries, unless an import was made or undone, a reference was loaded again, a run has ended, or results were
-    marked since the last time."""
-    imports = Import.objects.aggregate(newest=Max("pk"), count=Count("pk"), results=Sum("results_made"))
-    tests = Origin.objects.aggregate(newest=Max("pk"))
-    ended = Run.objects.exclude(ended_at=None).order_by("-ended_at").values_list("pk", flat=True).first()
-    made = imports["count"], imports["results"], tests["newest"]
-    return _compared(imports["newest"], made, ended, marks_changed())
+    """Until the next run has ended: the results of up to six pairs are read, which takes too long after each trial."""
+    return answered(Question((), COMPLETE_RESULTS, ShownPairs, _compared)).pairs
 
 
-@lru_cache(maxsize=1)
-def _compared(
-    newest: int | None, _imports: tuple[int, int | None, int | None], ended: UUID | None, _marks: int
-) -> tuple[ShownPair, ...]:
-    """The results of up to six pairs are read, which takes too long for each request."""
-    if newest is None and ended is None:
-        return ()
+def _compared() -> ShownPairs:
     hardware = [pair for pair in pairs() if all(offer.product.kind in HARDWARE for offer in pair.offers)]
     hardware.sort(key=lambda pair: any(offer.product.kind is Kind.IMPORT for offer in pair.offers))
-    return tuple(islice(_shown(iter(hardware)), PAIRS_SHOWN))
+    return ShownPairs(tuple(islice(_shown(iter(hardware)), PAIRS_SHOWN)))
 
 
 def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:

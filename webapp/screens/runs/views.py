@@ -22,7 +22,6 @@ from webapp.plans.models import Plan
 from webapp.plans.points import on_virtual_drives, varying
 from webapp.results.metrics import METRICS, default_metric
 from webapp.results.rounds import tracked_points
-from webapp.results.validity import marks_changed
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.dispatch.ending import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Note, Run, RunState, Transition, Trial, TrialState
@@ -192,7 +191,7 @@ def _run(number: int) -> Run:
 
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
-    run, marks = _run(number), marks_changed(str(number))
+    run = _run(number)
     payload = live_run(run, with_samples=False)
     trials = list(
         run.trials.defer("workload", "further_workloads", "settings")
@@ -219,8 +218,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
-        "outcome": outcome(run, marks=marks) if payload.ended else None,
-        "findings": findings_of_run(run, marks=marks) if payload.ended else None,
+        "outcome": outcome(run) if payload.ended else None,
+        "findings": findings_of_run(run) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),

@@ -1,9 +1,10 @@
 """Schedules: the list, one schedule with its due times, arming and runs, and the actions on it."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -43,7 +44,7 @@ from webapp.schedules.services import (
 from webapp.schedules.timing import due_after, opens_in_time, start_within, window_of
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import DriveToArm, drives_to_arm
-from webapp.screens.outcome import Outcome, outcome
+from webapp.screens.outcome import Outcome, outcomes
 from webapp.screens.schedules.trend import trend
 from webapp.screens.schedules.words import (
     on_in_words,
@@ -174,13 +175,10 @@ class Happened:
 
 
 def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
-    """`occurrences` come from `selectors.occurrences_list`, which counts the marks."""
-    return [_happened(one, getattr(one, "marks", 0)) for one in occurrences]
-
-
-def _happened(occurrence: Occurrence, marks: int) -> Happened:
-    run = occurrence.run
-    return Happened(occurrence, run, outcome(run, marks=marks) if run and run.ended_at else None)
+    listed = list(occurrences)
+    ended = [one.run for one in listed if one.run and one.run.ended_at]
+    known = dict(zip((run.pk for run in ended), outcomes(ended), strict=True))
+    return [Happened(one, one.run, known.get(one.run_id)) for one in listed]
 
 
 PER_PAGE = 50
@@ -205,10 +203,12 @@ def schedules_page(request: HttpRequest) -> HttpResponse:
     found = _filtered(schedules_list(deleted=True), show, request)
     shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     schedules = list(shown)
-    last = last_occurrences(schedules)
+    last: dict[int, list[Happened]] = defaultdict(list)
+    for one in happened(chain.from_iterable(last_occurrences(schedules).values())):
+        last[one.occurrence.schedule_id].append(one)
     context = {
         "pages": shown,
-        "rows": [_row(one, happened(last.get(one.pk, ()))) for one in schedules],
+        "rows": [_row(schedule, last[schedule.pk]) for schedule in schedules],
         "show": show,
         "shows": SHOWS,
         "any": bool(schedules) or Schedule.objects.filter(deleted_at=None).exists(),

@@ -108,13 +108,13 @@ def test_the_page_has_each_sentence_once_with_its_chart(viewer: Client, run: Run
 def test_an_operator_dismisses_a_finding_and_takes_it_back(operator: Client, run: Run) -> None:
     address = f"/runs/{run.number}/findings/{key_of(run)}/review/"
     operator.post(address, {"verdict": "dismissed", "reason": "a throttled drive"})
-    found = findings_of_run(run, marks=0)
+    found = findings_of_run(run)
     assert (len(found.first), len(found.dismissed)) == (0, 1)
     text = page(operator, run)
     assert "1 dismissed" in text
     assert "a throttled drive" in text
     operator.post(address, {"verdict": ""})
-    assert len(findings_of_run(run, marks=0).first) == 1
+    assert len(findings_of_run(run).first) == 1
 
 
 def test_the_next_experiment_opens_in_the_plan_editor_unsaved(operator: Client, db: None) -> None:

@@ -12,7 +12,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.analysis.verdicts import LABELS, Outcome
+from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.core.formatting import ShownAs
 from webapp.hosts.models import Target
@@ -209,39 +211,67 @@ def trend_page(request: HttpRequest) -> HttpResponse:
     return show(request, plan, target)
 
 
+@dataclass(frozen=True)
+class TrendAnswer:
+    """What the page shows of results."""
+
+    metric: Metric
+    choices: tuple[Choice, ...]
+    trend: Trend
+    picture_title: str
+    picture_note: str
+    chart: TrendChart
+    steps: list[StepRow]
+    rows: list[RunRow]
+    cell_labels: list[str]
+    cells: list[CellRow]
+    form: BaselineForm
+
+
 def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm | None = None) -> HttpResponse:
     """`refused`: a form of a baseline run that was not accepted."""
-    offered, default = metrics_of(plan, target)
-    metric = chosen_metric(request.GET, offered, default)
-    history = read_history(plan, target, metric)
-    chosen = choose(request.GET, history, offered, metric)
-    found = trend(history, target, metric, chosen.keys, chosen.direction)
+    texts = (str(plan.pk), str(target.pk), request.GET.urlencode())
+    found = answered(Question(texts, COMPLETE_RESULTS, TrendAnswer, lambda: _answer(request.GET, plan, target)))
     baseline = baselines().filter(plan=plan, target=target).first()
-    outcomes = outcomes_on([_with_plan(one.run, plan) for one in found.runs])
-    names = varying([cell.point for cell in found.cells])
     context = {
+        **vars(found),
         "plan": plan,
         "target": target,
-        "metric": metric,
-        "choices": chosen.choices,
-        "trend": found,
-        "picture_title": f"{metric.label}: {plan.title} at {target}",
-        "picture_note": _picture_note(found),
-        "chart": msgspec.to_builtins(_chart(found, baseline, outcomes)),
-        "steps": [_step_row(step, metric) for step in found.steps],
-        "rows": [_run_row(value, found, outcomes) for value in reversed(found.runs)],
-        "cell_labels": [words.label(name) for name in names],
-        "cells": _cell_rows(found, names, plan, target),
+        "chart": msgspec.to_builtins(found.chart),
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
-        "form": refused
-        or baseline_form([one.run for one in history.runs], target, baseline, request.GET.get("baseline", "")),
+        "form": refused or found.form,
         "false_alarms": f"{100 * FALSE_ALARMS:g} %",
         "false_alarms_dependent": f"{100 * FALSE_ALARMS_DEPENDENT:g} %",
         "min_runs": MIN_RUNS,
         "max_runs": MAX_RUNS,
     }
     return render(request, "screens/trend.html", context, status=422 if refused else 200)
+
+
+def _answer(address: QueryDict, plan: Plan, target: Target) -> TrendAnswer:
+    offered, default = metrics_of(plan, target)
+    metric = chosen_metric(address, offered, default)
+    history = read_history(plan, target, metric)
+    chosen = choose(address, history, offered, metric)
+    found = trend(history, target, metric, chosen.keys, chosen.direction)
+    baseline = baselines().filter(plan=plan, target=target).first()
+    runs, shown = [one.run for one in history.runs], {one.run.pk for one in found.runs}
+    outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in shown])
+    names = varying([cell.point for cell in found.cells])
+    return TrendAnswer(
+        metric=metric,
+        choices=chosen.choices,
+        trend=found,
+        picture_title=f"{metric.label}: {plan.title} at {target}",
+        picture_note=_picture_note(found),
+        chart=_chart(found, baseline, outcomes),
+        steps=[_step_row(step, metric) for step in found.steps],
+        rows=[_run_row(value, found, outcomes) for value in reversed(found.runs)],
+        cell_labels=[words.label(name) for name in names],
+        cells=_cell_rows(found, names, plan, target),
+        form=baseline_form(runs, target, baseline, address.get("baseline", "")),
+    )
 
 
 def _picture_note(found: Trend) -> str:

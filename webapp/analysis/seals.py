@@ -1,0 +1,78 @@
+"""What answers depend on: the tables whose changes count (`core.changes`), and the scopes of a filter.
+
+Other rows that answers read need no trigger: the content of configurations and of versions of plans never changes, and
+attempts, samples and lines of the kernel log are written before the results of their trial. Later, samples change only
+when a partition is thinned (`results.retention`).
+"""
+
+from webapp.core.changes import Watch
+from webapp.results.models import Import
+from webapp.results.reading.filter import ResultFilter
+from webapp.results.retention import SAMPLES
+from webapp.runs.models import Run
+from webapp.runs.states import ENDED_RUN_STATES
+
+RESULTS = "results"  # all of them, with runs, trials and imports
+COMPLETE = "complete"  # imports, and ended runs with their results
+COMMON = "common"  # of every answer: names, prices, references, baselines and their results
+MOST_SOURCES = 50  # runs and imports of an answer that are watched one by one
+
+_ALL, _COMPLETE, _EVERY = f"'{RESULTS}'", f"'{COMPLETE}'", f"'{COMMON}'"
+_IMPORT_OF_RESULT = "(SELECT imported_id FROM results_origin WHERE id = r.origin_id)"
+_RUN_OF_ATTEMPT = "(SELECT run_id FROM runs_attempt WHERE id = r.attempt_id)"
+_ENDED = ", ".join(f"'{state}'" for state in ENDED_RUN_STATES)
+_REFERENCES = "SELECT id FROM results_import WHERE slug IS NOT NULL"
+_BASELINES = "SELECT {} FROM trends_baseline"
+
+
+def _run(run: str, state: str = "") -> tuple[str, ...]:
+    """The scopes of a run, whose id is this SQL expression. `state`: that of its state."""
+    state = state or f"(SELECT state FROM runs_run WHERE id = {run})"  # noqa: S608 - our own names
+    complete = f"CASE WHEN {state} IN ({_ENDED}) THEN {_COMPLETE} END"
+    baseline = f"CASE WHEN {run} IN ({_BASELINES.format('run_id')}) THEN {_EVERY} END"
+    return _ALL, f"'run ' || {run}", complete, baseline
+
+
+def _import(imported: str) -> tuple[str, ...]:
+    is_common = f"{imported} IN ({_REFERENCES} UNION {_BASELINES.format('imported_id')})"
+    complete = f"CASE WHEN {imported} IS NOT NULL THEN {_COMPLETE} END"
+    return _ALL, f"'import ' || {imported}", complete, f"CASE WHEN {is_common} THEN {_EVERY} END"
+
+
+WATCHED = {
+    "results.Result": Watch((*_run("r.run_id"), *_import(_IMPORT_OF_RESULT))),
+    "results.Origin": Watch(_import("r.imported_id")),
+    "results.Import": Watch(_import("r.id")),
+    "runs.Run": Watch(_run("r.id", state="r.state")),
+    # Other columns change while a trial runs, before it has results.
+    "runs.Trial": Watch(_run("r.run_id"), columns=("ended_at", "reason_code", "invalid_reason")),
+    "runs.FurtherTarget": Watch(_run("(SELECT run_id FROM runs_trial WHERE id = r.trial_id)")),
+    "runs.SettingChange": Watch(_run(_RUN_OF_ATTEMPT)),
+    "results.StreamRun": Watch(_run(_RUN_OF_ATTEMPT), columns=("configuration_id", "engine_version")),
+    # Others are reported with each exchange.
+    "hosts.Host": Watch((_EVERY,), columns=("slug", "state", "archived_at")),
+    "hosts.Target": Watch((_EVERY,)),
+    "hosts.HostInventory": Watch((_EVERY,)),
+    "plans.Plan": Watch((_EVERY,)),
+    "compare.Price": Watch((_EVERY,)),
+    "trends.Baseline": Watch((_EVERY,)),
+}
+
+
+def scopes_of(results: ResultFilter) -> tuple[str, ...]:
+    """Those of the runs and imports that the filter names, else of all results. Two queries."""
+    runs, imports = {*results.runs}, {*results.imports}
+    if 0 < len(runs) + len(imports) <= MOST_SOURCES:
+        known = [f"run {pk}" for pk in Run.objects.filter(number__in=runs).values_list("pk", flat=True)]
+        known += [f"import {pk}" for pk in Import.objects.filter(number__in=imports).values_list("pk", flat=True)]
+        if len(known) == len(runs) + len(imports):  # else one of them may still be made
+            return *known, COMMON, SAMPLES
+    return ANY_RESULT
+
+
+def scopes_of_run(run: Run) -> tuple[str, ...]:
+    return f"run {run.pk}", COMMON, SAMPLES
+
+
+ANY_RESULT = RESULTS, COMMON, SAMPLES
+COMPLETE_RESULTS = COMPLETE, COMMON, SAMPLES

@@ -1,0 +1,166 @@
+"""Answers in Redis: computed once, read by all processes until something that they depend on changes.
+
+An answer is stored for its question, the seal of what it depends on (`core.changes`) and the code that computed it. So
+an old answer need not be removed: nobody asks for it any more. Redis is the broker and must not fill up. Therefore each
+question has one of SLOTS places, in which a newer answer replaces the older one. Without Redis, each answer is
+computed.
+"""
+
+import hashlib
+import hmac
+import logging
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+import redis
+from django.conf import settings
+from django.utils import timezone
+
+from webapp.core import changes
+
+log = logging.getLogger(__name__)
+
+SLOTS, MOST_BYTES = 2_048, 128 * 1024  # together 256 MB; an answer has 1 to 40 kB
+LIFETIME_S = 24 * 3600
+REDIS_LIMIT_S = 0.25
+PAUSE_S = 10.0  # without Redis after it did not answer
+COMPUTING_S = 5.0  # others wait at most so long for an answer that somebody computes
+ASK_AGAIN_S = 0.02
+_SIGNATURE_BYTES = 32
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Question(Generic[Answer]):
+    """`texts` determine the answer together with the rows of `scopes`; the time zone of the reader is added. `kind`: a
+    msgspec struct or a dataclass. What `compute` raises is not stored."""
+
+    texts: tuple[str, ...]
+    scopes: tuple[str, ...]
+    kind: type[Answer]
+    compute: Callable[[], Answer]
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        return msgspec.json.encode([self.kind.__qualname__, timezone.get_current_timezone_name(), *self.texts])
+
+    @property
+    def slot(self) -> str:
+        return f"answer:{int.from_bytes(hashlib.sha256(self._encoded).digest()[:4]) % SLOTS}"
+
+    def key(self, seal: int) -> bytes:
+        return hashlib.sha256(b"%b %d %b" % (_code(), seal, self._encoded)).digest()
+
+
+def answered(question: Question[Answer]) -> Answer:
+    return all_answered([question])[0]
+
+
+def all_answered(questions: Sequence[Question[Answer]]) -> list[Answer]:
+    """Those stored are read with one database query and one command to Redis."""
+    seals = changes.seals([question.scopes for question in questions])
+    keys = [question.key(seal) for question, seal in zip(questions, seals, strict=True)]
+    stored = _read([question.slot for question in questions], keys)
+    return [
+        _computed(question, key) if packed is None else _unpacked(packed, question.kind)
+        for question, key, packed in zip(questions, keys, stored, strict=True)
+    ]
+
+
+def _computed(question: Question[Answer], key: bytes) -> Answer:
+    """Or that of another thread or process which computes it now."""
+    if packed := _claim(question.slot, key):
+        return _unpacked(packed, question.kind)
+    try:
+        answer = question.compute()
+        _write(question.slot, key, zlib.compress(msgspec.msgpack.encode(answer), level=1))
+    finally:
+        _ask(lambda client: client.delete(_claimed(key)))
+    return answer
+
+
+def _unpacked(packed: bytes, kind: type[Answer]) -> Answer:
+    return msgspec.msgpack.decode(zlib.decompress(packed), type=kind)
+
+
+@cache
+def _code() -> bytes:
+    """A digest of the code: other code computes other answers, or stores them in another form."""
+    root = Path(__file__).resolve().parents[2]
+    files = sorted(path for part in ("webapp", "worker") for path in (root / part).rglob("*.py"))
+    digest = hashlib.sha256()
+    for path in files:
+        if "tests" not in path.parts:
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+@cache
+def _client() -> redis.Redis:
+    limits = {"socket_connect_timeout": REDIS_LIMIT_S, "socket_timeout": REDIS_LIMIT_S}
+    return redis.Redis.from_url(settings.REDIS_URL, **limits, **settings.BROKER_TLS)
+
+
+_silent_until_s = 0.0  # time.monotonic()
+
+
+def _ask(command: Callable[[redis.Redis], object]) -> object:
+    """None without Redis."""
+    global _silent_until_s
+    if time.monotonic() < _silent_until_s:
+        return None
+    try:
+        return command(_client())
+    except redis.RedisError as error:
+        _silent_until_s = time.monotonic() + PAUSE_S
+        log.warning("Answers are computed without Redis for %.0f s: %s", PAUSE_S, error)
+        return None
+
+
+def _read(slots: Sequence[str], keys: Sequence[bytes]) -> list[bytes | None]:
+    """None where there is no answer under the key."""
+    found = _ask(lambda client: client.mget(slots)) if slots else None
+    stored = found if isinstance(found, list) else [None] * len(slots)
+    return [_signed_for(key, each) for key, each in zip(keys, stored, strict=True)]
+
+
+def _signed_for(key: bytes, stored: bytes | None) -> bytes | None:
+    if stored is None:
+        return None
+    signature, packed = stored[:_SIGNATURE_BYTES], stored[_SIGNATURE_BYTES:]
+    return packed if hmac.compare_digest(signature, _signature(key, packed)) else None
+
+
+def _signature(key: bytes, packed: bytes) -> bytes:
+    """Who can write to Redis cannot change an answer, nor give it to another question."""
+    return hmac.digest(settings.SECRET_KEY.encode(), b"answer" + key + packed, "sha256")
+
+
+def _write(slot: str, key: bytes, packed: bytes) -> None:
+    if len(packed) <= MOST_BYTES:
+        _ask(lambda client: client.set(slot, _signature(key, packed) + packed, ex=LIFETIME_S))
+
+
+def _claim(slot: str, key: bytes) -> bytes | None:
+    """The answer that another thread or process is computing. None if nobody is: the caller computes it, and others
+    wait."""
+    until_s = time.monotonic() + COMPUTING_S
+    for_ms = round(1000 * COMPUTING_S)
+    while _ask(lambda client: bool(client.set(_claimed(key), b"", nx=True, px=for_ms))) is False:
+        if time.monotonic() > until_s:
+            return None
+        time.sleep(ASK_AGAIN_S)
+        if packed := _read([slot], [key])[0]:
+            return packed
+    return None
+
+
+def _claimed(key: bytes) -> str:
+    return f"answer:claimed:{key.hex()}"

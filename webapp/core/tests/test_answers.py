@@ -1,0 +1,151 @@
+"""Answers in Redis: stored once, never read under another seal or by other code, and computed without Redis."""
+
+import threading
+import time
+import zlib
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+import redis
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from webapp.core import answers, changes
+from webapp.core.answers import Question, all_answered, answered
+
+
+class Number(msgspec.Struct):
+    value: float
+
+
+class Counted:
+    """Computes 1.0, 2.0 and so on."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self) -> Number:
+        self.times += 1
+        return Number(float(self.times))
+
+
+def answer(texts: Sequence[str], scopes: Sequence[str], kind: type[Number], compute: Callable[[], Number]) -> Number:
+    return answered(Question(tuple(texts), tuple(scopes), kind, compute))
+
+
+@pytest.fixture(autouse=True)
+def _no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_silent_until_s", 0.0)
+    for key in answers._client().scan_iter("answer:*"):
+        answers._client().delete(key)
+
+
+@pytest.mark.django_db
+def test_it_is_computed_once_for_each_question_until_its_scope_changes() -> None:
+    compute = Counted()
+    assert [answer(["a"], ["x"], Number, compute).value for _ in range(2)] == [1.0, 1.0]
+    assert answer(["b"], ["x"], Number, compute).value == 2.0
+    changes.note("y")
+    assert answer(["a"], ["x"], Number, compute).value == 1.0
+    changes.note("x")
+    assert answer(["a"], ["x"], Number, compute).value == 3.0
+
+
+@pytest.mark.django_db
+def test_readers_in_another_time_zone_and_other_code_have_answers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Counted()
+    answer(["a"], [], Number, compute)
+    with timezone.override("Asia/Tokyo"):
+        assert answer(["a"], [], Number, compute).value == 2.0
+    monkeypatch.setattr(answers, "_code", lambda: b"other")
+    assert answer(["a"], [], Number, compute).value == 3.0
+
+
+@pytest.mark.django_db
+def test_questions_in_one_slot_replace_each_other_and_are_never_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "SLOTS", 1)
+    compute = Counted()
+    assert [answer([name], [], Number, compute).value for name in "aabbaa"] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
+
+
+@pytest.mark.django_db
+def test_an_answer_that_somebody_else_wrote_is_not_read() -> None:
+    compute = Counted()
+    answer(["a"], [], Number, compute)
+    (slot,) = answers._client().scan_iter("answer:*")
+    stored = answers._client().get(slot)
+    assert isinstance(stored, bytes)
+    answers._client().set(slot, stored[:32] + zlib.compress(msgspec.msgpack.encode(Number(9.0))))
+    assert answer(["a"], [], Number, compute).value == 2.0
+
+
+@pytest.mark.django_db
+def test_a_large_answer_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_BYTES", 10)
+    compute = Counted()
+    assert [answer(["a"], [], Number, compute).value for _ in range(2)] == [1.0, 2.0]
+
+
+@pytest.mark.django_db
+def test_what_is_raised_is_not_stored_and_the_next_one_does_not_wait() -> None:
+    def fails() -> Number:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        answer(["a"], [], Number, fails)
+    began_s = time.monotonic()
+    assert answer(["a"], [], Number, Counted()).value == 1.0
+    assert time.monotonic() - began_s < answers.COMPUTING_S / 2
+
+
+@pytest.mark.django_db
+def test_without_redis_it_computes_and_asks_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def gone() -> redis.Redis:
+        asked.append(1)
+        return redis.Redis(port=1, socket_connect_timeout=0.1)
+
+    monkeypatch.setattr(answers, "_client", gone)
+    compute = Counted()
+    assert [answer(["a"], [], Number, compute).value for _ in range(3)] == [1.0, 2.0, 3.0]
+    assert len(asked) == 1
+    monkeypatch.setattr(answers, "_silent_until_s", 0.0)
+    answer(["a"], [], Number, compute)
+    assert len(asked) == 2
+
+
+@pytest.mark.django_db
+def test_a_second_reader_waits_for_the_answer_that_is_being_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "seals", lambda several: [7] * len(several))  # threads have connections of their own
+    started, go_on = threading.Event(), threading.Event()
+    compute = Counted()
+
+    def slow() -> Number:
+        started.set()
+        assert go_on.wait(10)
+        return compute()
+
+    values: list[float] = []
+    first = threading.Thread(target=lambda: values.append(answer(["a"], [], Number, slow).value))
+    first.start()
+    assert started.wait(10)
+    second = threading.Thread(target=lambda: values.append(answer(["a"], [], Number, compute).value))
+    second.start()
+    go_on.set()
+    first.join(10)
+    second.join(10)
+    assert values == [1.0, 1.0]
+    assert compute.times == 1
+
+
+@pytest.mark.django_db
+def test_several_stored_answers_are_read_with_one_query(django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    compute = Counted()
+    questions = [Question((name,), ("x", name), Number, compute) for name in "abc"]
+    all_answered(questions)
+    changes.note("b")
+    with django_assert_num_queries(1):
+        assert [one.value for one in all_answered(questions)] == [1.0, 4.0, 3.0]
+    assert all_answered(list[Question[Number]]()) == []
