@@ -11,7 +11,7 @@ the fewest running: somebody who sends many at a time delays their own.
 
 import re
 import threading
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -49,6 +49,11 @@ UPLOADS = Kind(re.compile(r"/(api/v1/)?imports/(\d+/files|labels|columns|values)
 LOGINS = Kind(re.compile(r"/login/$"), wait_s=10.0)
 PROVIDER_LOGINS = Kind(re.compile(r"/login/oidc/"), wait_s=10.0)  # may wait for the identity provider
 KINDS = (QUESTIONS, UPLOADS, LOGINS, PROVIDER_LOGINS)
+
+# Somebody who invents sessions, tokens or links would fill all places before Django refuses them. So these places are
+# for identities whose question or upload was answered before; others have as many of their own.
+MAX_KNOWN = 5000
+OF_THE_KNOWN = (QUESTIONS, UPLOADS)  # anybody gets an answer at the others
 
 
 def kind_of(path: str) -> Kind | None:
@@ -125,6 +130,24 @@ class Shares:
 
 
 # ---- requests that take long
+
+
+class KnownIdentities:
+    """Those of the last MAX_KNOWN that Django has accepted, in this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, identity: str) -> None:
+        with self._lock:
+            self._known[identity] = None
+            self._known.move_to_end(identity)
+            if len(self._known) > MAX_KNOWN:
+                self._known.popitem(last=False)
+
+    def __contains__(self, identity: object) -> bool:
+        return identity in self._known
 
 
 @dataclass(eq=False)

@@ -119,7 +119,7 @@ STEP_BYTES = 64 * 1024
 CLOSED = -1  # the descriptor of a closed socket
 
 Environment = dict[str, Any]
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
+StartResponse = Callable[..., object]
 Application = Callable[[Environment, StartResponse], Iterable[bytes]]
 Response = Future[tuple[Iterable[bytes], int]]  # its chunks and their size
 
@@ -128,7 +128,10 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def init_process(self) -> None:
         self.transfers = Transfers()
         self.shares = places.Shares()
-        self.places = {kind: places.Places(kind.wait_s) for kind in places.KINDS}
+        self.known = places.KnownIdentities()
+        self.places = {
+            (kind, is_known): places.Places(kind.wait_s) for kind in places.KINDS for is_known in (True, False)
+        }
         self.max_keepalived = self.worker_connections  # the oldest idle one is closed if there are too many
         self.processing = ThreadPoolExecutor(PROCESSING_THREADS, thread_name_prefix="django")
         super().init_process()
@@ -199,12 +202,12 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         return chunks
 
     def _take_places(self, environ: Environment, taken: ExitStack) -> bool:
-        if kind := places.kind_of(environ["PATH_INFO"]):
-            client = places.client_of(environ)
-            if not self.places[kind].take(client):
-                return False
-            taken.callback(self.places[kind].give_back, client)
         identity = places.identity_of(environ)
+        if kind := places.kind_of(environ["PATH_INFO"]):
+            client, of_kind = places.client_of(environ), self.places[kind, identity in self.known]
+            if not of_kind.take(client):
+                return False
+            taken.callback(of_kind.give_back, client)
         if not self.shares.enter(identity):
             return False
         taken.callback(self.shares.leave, identity)
@@ -223,7 +226,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """Set the response's chunks and their size. Files are not read here: the kernel sends them."""
         with taken:
             try:
-                chunks = self.application(environ, start_response)
+                chunks = self.application(environ, self._learning(environ, start_response))
                 if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
                     response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
                 elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
@@ -234,6 +237,17 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
                     response.set_result(_whole(chunks))
             except BaseException as error:  # noqa: BLE001 - raised in the other thread
                 response.set_exception(error)
+
+    def _learning(self, environ: Environment, start_response: StartResponse) -> StartResponse:
+        """`start_response` that also notes an identity whose question or upload was answered."""
+
+        def start(status: str, headers: list[tuple[str, str]], *more: object) -> object:
+            identity = places.identity_of(environ)
+            if identity and status.startswith("2") and places.kind_of(environ["PATH_INFO"]) in places.OF_THE_KNOWN:
+                self.known.add(identity)
+            return start_response(status, headers, *more)
+
+        return start
 
     def murder_pending(self) -> None:
         """At least once a second, in the main thread."""

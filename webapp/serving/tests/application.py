@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 SLOW_S = 1.0  # of an expensive request
+FALSE_SESSION, REFUSAL_S = "sessionid=false", 0.1  # a query, on a busy machine
 PAGE_S = 0.03  # of CPU time, of a page
 LARGE = 4_000_000  # bytes; more than the kernel buffers for a client that does not read
 
@@ -34,6 +35,10 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
         start_response("200 OK", [("Content-Length", str(LARGE))])
         return environ["wsgi.file_wrapper"](_file())  # type: ignore[no-any-return]
     body = environ["wsgi.input"].read()
+    if FALSE_SESSION in environ.get("HTTP_COOKIE", ""):
+        time.sleep(REFUSAL_S)
+        start_response("302 Found", [("Location", "/login/")])
+        return []
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/explore/":
         time.sleep(SLOW_S)  # stands for work

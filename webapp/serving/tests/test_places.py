@@ -16,6 +16,7 @@ from webapp.serving.places import (
     RUNNING_OF_IDENTITY,
     UPLOADS,
     WAITING_OF_IDENTITY,
+    KnownIdentities,
     Places,
     Shares,
     client_of,
@@ -101,6 +102,14 @@ def test_a_client_is_a_link_a_token_a_session_or_an_address() -> None:
     assert client_of(session | {"PATH_INFO": "/shared/t/frame/"}) == "/shared/t"
     assert client_of(page | {"HTTP_COOKIE": "\0;;=,"}) == "192.0.2.1"
     assert (identity_of(page), identity_of(session)) == ("", "abc")
+
+
+def test_it_forgets_the_identity_that_was_accepted_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "MAX_KNOWN", 2)
+    known = KnownIdentities()
+    for identity in ("a", "b", "a", "c"):
+        known.add(identity)
+    assert [identity in known for identity in "abc"] == [True, False, True]
 
 
 # ---- requests of one identity

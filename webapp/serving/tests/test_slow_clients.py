@@ -194,24 +194,45 @@ def test_a_client_that_does_not_encrypt_holds_nobody_up(server: Server) -> None:
 def test_expensive_requests_hold_no_short_one_up(server: Server) -> None:
     """40 at once, of one client, while others ask for something short and for something expensive."""
 
-    def explore(client: str) -> tuple[int, str | None]:
-        connection = _connection(server)
-        connection.request("GET", "/explore/", headers={"Cookie": f"sessionid={client}"})
-        answer = connection.getresponse()
-        answer.read()
-        connection.close()
-        return answer.status, answer.headers["Retry-After"]
-
     with ThreadPoolExecutor(41) as pool:
-        many = [pool.submit(explore, "many") for _ in range(40)]
+        many = [pool.submit(_explore, server, "many") for _ in range(40)]
         time.sleep(SLOW_S / 2)
         assert max(_seconds_of_a_request(server) for _ in range(3)) < LIMIT_S
         started_at = time.monotonic()
-        assert explore("other") == (200, None)
+        assert _explore(server, "other") == (200, None)
         assert time.monotonic() - started_at < 3 * SLOW_S  # its turn comes next
         answers = Counter(each.result() for each in many)
     assert answers.keys() == {(200, None), (503, "10")}
     assert RUNNING + MAX_WAITING_OF_CLIENT <= answers[200, None] < 20  # a late one may find a place
+
+
+def test_invented_sessions_hold_no_known_one_up(server: Server) -> None:
+    assert _explore(server, "known") == (200, None)
+    ends_at = time.monotonic() + 4 * SLOW_S
+
+    def invent(number: int) -> None:
+        while time.monotonic() < ends_at:
+            _explore(server, f"false-{number}-{time.monotonic()}")
+
+    with ThreadPoolExecutor(60) as pool:
+        floods = [pool.submit(invent, number) for number in range(60)]
+        time.sleep(SLOW_S)
+        for _ in range(2):
+            started_at = time.monotonic()
+            assert _explore(server, "known") == (200, None)
+            assert time.monotonic() - started_at < 3 * SLOW_S
+        for flood in floods:
+            flood.result()
+
+
+def _explore(server: Server, session: str) -> tuple[int, str | None]:
+    """Status and Retry-After."""
+    connection = _connection(server)
+    connection.request("GET", "/explore/", headers={"Cookie": f"sessionid={session}"})
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    return answer.status, answer.headers["Retry-After"]
 
 
 def test_many_requests_whose_answers_nobody_reads_hold_nobody_up(server: Server) -> None:
