@@ -24,7 +24,7 @@ from webapp.api import (
 )
 from webapp.api.common.authentication import AUTH
 from webapp.api.common.errors import add_error_handlers
-from webapp.api.common.input_checks import refuse_large_json, refuse_unknown_input
+from webapp.api.common.input_checks import ShallowParser, refuse_large_json, refuse_unknown_input
 from webapp.api.openapi import Api, reference_of
 
 _SUBJECTS = (
@@ -48,10 +48,11 @@ api = Api(
     title="Sweetspot",
     version="1",
     description="A storage benchmark lab. Values are in bytes, bytes/s, ns and IOPS; errors are {code, message}. "
-    "There is no limit for the number of requests; ask for the state of a run at most every two seconds. Too many "
-    "previews, comparisons or imports at a time get status 503 with Retry-After.",
+    "There is no limit for the number of requests; ask for the state of a run at most every two seconds. Many requests "
+    "at a time with one token, and too many previews, comparisons or imports, get status 503 with Retry-After.",
     auth=AUTH,
     docs_url=None,
+    parser=ShallowParser(),
     urls_namespace="api",
 )
 add_error_handlers(api)

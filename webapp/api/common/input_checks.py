@@ -1,12 +1,13 @@
-"""Refuses unknown query parameters and unexpected bodies."""
+"""Refuses unknown query parameters, unexpected bodies, and bodies that are too large or nested too deeply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import unwrap
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja.operation import Operation
+from ninja.parser import Parser
 
 from webapp.core.errors import Refusal
 from webapp.core.nearest import instead
@@ -29,6 +30,25 @@ def refuse_large_json(run: Callable[..., HttpResponse]) -> Callable[..., HttpRes
         return run(request, **path)
 
     return checked
+
+
+MAX_LEVELS = 100  # Python fails to compare or print lists in lists of some hundred levels; a plan has six
+
+
+class ShallowParser(Parser):
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        """Raises ValueError, which ninja answers with status 400, or RecursionError."""
+        body = super().parse_body(request)
+        level: list[object] = [body]
+        for _ in range(MAX_LEVELS):
+            level = [value for item in level for value in _values(item)]
+            if not level:
+                return body
+        raise ValueError(f"The JSON is nested more deeply than {MAX_LEVELS} levels.")
+
+
+def _values(item: object) -> Iterable[object]:
+    return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
 
 
 _NO_BODY = (b"", b"{}", b"null")

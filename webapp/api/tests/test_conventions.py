@@ -11,10 +11,12 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
+from webapp.api.common.input_checks import MAX_LEVELS
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
 from webapp.core.api_errors import json_errors
 from webapp.core.models import ApiToken, Role, User
+from webapp.core.services import create_api_token
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
@@ -207,6 +209,17 @@ def test_bodies_that_cannot_be_read_are_problems(client: Client, settings: LazyS
         413,
         {"code": "too_large", "message": "The JSON has more than 1 MiB. Split it into several requests."},
     )
+
+
+@pytest.mark.parametrize(("levels", "status"), [(MAX_LEVELS, 422), (MAX_LEVELS + 1, 400), (800, 400)])
+def test_json_that_is_nested_too_deeply_is_refused(levels: int, status: int) -> None:
+    """Python cannot print 800 lists in each other, as the message for a wrong role would."""
+    lists = levels - 1  # the body is the first level
+    body = f'{{"username": "a", "role": {"[" * lists}{"]" * lists}}}'
+    client = Client(headers={"Authorization": f"Bearer {create_api_token(user=a_user(role=Role.ADMIN), name='test')}"})
+    response = client.post("/api/v1/people", body, content_type="application/json")
+    assert response.status_code == status
+    assert response.json()["code"]
 
 
 @pytest.mark.parametrize(
