@@ -11,7 +11,7 @@ from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
-from webapp.core.colours import HEX, colours_of
+from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
 from webapp.runs.models import Run
 
@@ -30,7 +30,7 @@ class DrawnLine:
     """`path` has all points, `evidence` the marked ones; both as the points of a polyline."""
 
     name: str
-    colour: str  # such as #3c60fc; "" (grey) if it is no evidence
+    colour: int | None  # its number; None (grey) if it is no evidence
     path: str  # "" if the levels have no order
     evidence: str
     dots: tuple[tuple[str, str], ...]  # x and y of the marked points
@@ -93,11 +93,11 @@ def small_chart(picture: Picture) -> SmallChart | None:
     first, last = picture.levels[0], picture.levels[-1]
     fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
-    drawn = [_drawn(line, HEX[colours[line.name]], axis, connected=picture.ordered) for line in picture.lines]
+    drawn = [_drawn(line, colours[line.name], axis, connected=picture.ordered) for line in picture.lines]
     return SmallChart(
         width=LEFT + WIDTH + RIGHT,
         height=ABOVE + HEIGHT + BELOW,
-        lines=tuple(sorted(drawn, key=lambda line: bool(line.colour))),
+        lines=tuple(sorted(drawn, key=lambda line: line.colour is not None)),
         baseline=f"{axis.y(1.0):.1f}" if picture.ratios else "",
         highest=f"{picture.metric_label}: up to {_text(picture, max(values))}",
         first=first if fits else f"{len(picture.levels)} points",
@@ -131,7 +131,7 @@ def _axis(values: Sequence[float], *, ratios: bool) -> _Axis:
     return _Axis(low / 1.2, high, logarithmic=True) if high > WIDE_RANGE * low else _Axis(0.0, high, logarithmic=False)
 
 
-def _drawn(line: Line, colour: str, axis: _Axis, *, connected: bool) -> DrawnLine:
+def _drawn(line: Line, colour: int, axis: _Axis, *, connected: bool) -> DrawnLine:
     step = WIDTH / (len(line.values) - 1)
     points = {
         level: (f"{LEFT + level * step:.1f}", f"{axis.y(value):.1f}")
@@ -142,7 +142,7 @@ def _drawn(line: Line, colour: str, axis: _Axis, *, connected: bool) -> DrawnLin
     evidence = [point for level, point in points.items() if level in marked]
     return DrawnLine(
         name=line.name,
-        colour=colour if marked else "",
+        colour=colour if marked else None,
         path=" ".join(map(",".join, points.values())) if connected else "",
         evidence=" ".join(map(",".join, evidence)) if connected else "",
         dots=tuple(evidence),

@@ -72,7 +72,7 @@ def test_what_was_not_measured_is_left_out() -> None:
 def test_a_line_without_evidence_is_grey() -> None:
     chart = small_chart(a_picture(1.0, 2.0, 3.0, marked=False))
     assert chart
-    assert (chart.lines[0].colour, chart.lines[0].dots) == ("", ())
+    assert (chart.lines[0].colour, chart.lines[0].dots) == (None, ())
 
 
 def test_three_are_shown_and_what_is_not_certain_is_folded() -> None:
