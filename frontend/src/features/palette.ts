@@ -63,6 +63,12 @@ export function matching(all: readonly Entry[], text: string): Entry[] {
   return all.filter((entry) => words.every((word) => entry.title.toLowerCase().includes(word)));
 }
 
+/** Exact matches and actions of the server come before pages, its other hits after them. */
+export function merged(links: readonly Entry[], hits: readonly Entry[]): Entry[] {
+  const isFirst = (hit: Entry): boolean => hit.group === "Exact match" || hit.group === "Action";
+  return [...hits.filter(isFirst), ...links, ...hits.filter((hit) => !isFirst(hit))];
+}
+
 function search(input: HTMLInputElement): void {
   const text = input.value.trim();
   show(matching(pages(), text));
@@ -78,7 +84,7 @@ async function ask(text: string): Promise<void> {
   try {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
     const { hits } = searchHits(await fetchJson(`${url}?q=${encodeURIComponent(text)}`, limited));
-    show([...matching(pages(), text), ...hits]);
+    show(merged(matching(pages(), text), hits));
   } catch (error) {
     if (!signal.aborted) setText(status(), error instanceof Error ? error.message : "The search failed.");
   }

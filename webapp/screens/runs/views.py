@@ -1,16 +1,18 @@
 """The list of runs, and the page of one run."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import msgspec
 from django.conf import settings
 from django.core.paginator import Paginator
-from django.db.models import CharField, Exists, F, Func, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import CharField, Count, Exists, F, Func, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 
 from webapp.analysis.shares import Share, shares_of
 from webapp.core.formatting import percent
@@ -39,6 +41,7 @@ from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.grid import build_grid, build_pivot, in_plan_order
 from webapp.screens.runs.live import NOT_RUN, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
+from webapp.screens.trend.claims import number, sentence
 
 # Filters of the list of runs: state, plan, host, person, schedule, tag and text. An unknown value matches nothing.
 
@@ -174,13 +177,52 @@ def listed_runs() -> QuerySet[Run]:
 @page
 def runs_page(request: HttpRequest) -> HttpResponse:
     shown = Paginator(filtered_runs(listed_runs(), request.GET), PER_PAGE).get_page(request.GET.get("page"))
+    groups = _groups()
     context = {
         "runs": shown,
+        "heading": _heading(groups),
+        "groups": groups,
+        "state": request.GET.get("state", ""),
         "choices": filter_choices(request.GET),
         "text": request.GET.get("text", ""),
         "filtered": any(value for key, value in request.GET.items() if key != "page"),
+        "further": any(value for key, value in request.GET.items() if key not in ("page", "state")),
     }
     return render(request, "screens/runs.html", context)
+
+
+@dataclass(frozen=True)
+class StateGroup:
+    """A chip above the list. `value` is the filter `state`."""
+
+    value: str
+    label: str
+    count: int
+
+
+def _groups() -> list[StateGroup]:
+    """One query."""
+    day = timezone.now() - timedelta(days=1)
+    counts = Run.objects.aggregate(
+        all=Count("pk"),
+        open=Count("pk", filter=Q(ended_at=None)),
+        failed=Count("pk", filter=Q(state=RunState.FAILED)),
+        day=Count("pk", filter=Q(ended_at__gte=day)),
+    )
+    labels = {"all": "All", "open": "Open", "failed": "Failed", "day": "of the last day"}
+    return [StateGroup(key if key != "all" else "", label, counts[key]) for key, label in labels.items()]
+
+
+def _heading(groups: Sequence[StateGroup]) -> str:
+    counts = {group.value: group.count for group in groups}
+    phrases = [f"{runs_in_words(counts['day'])} ended in the last 24 hours"] if counts["day"] else []
+    if counts["open"]:
+        phrases.append(f"{counts['open']} {'is' if counts['open'] == 1 else 'are'} open")
+    return sentence(phrases) or ("No run ended in the last 24 hours" if counts[""] else "No runs yet")
+
+
+def runs_in_words(count: int) -> str:
+    return f"{number(count)} run{'' if count == 1 else 's'}"
 
 
 def _run(number: int) -> Run:

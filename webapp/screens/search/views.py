@@ -10,6 +10,7 @@ from django.db.models import Exists, F, OuterRef, Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from msgspec import structs
 
 from webapp.analysis.models import SavedComparison
 from webapp.bench.products import Kind, Product
@@ -18,9 +19,10 @@ from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
 from webapp.results.models import Import, Origin
 from webapp.runs.models import Note, Run
-from webapp.screens.access import page
+from webapp.screens.access import page, person
 from webapp.screens.bench.address import product_address
 from webapp.screens.payloads import SearchHit, SearchHits
+from webapp.screens.search.actions import actions
 from webapp.screens.templatetags.notes import plain
 from worker.contract.workload import TargetKind
 
@@ -94,7 +96,7 @@ def _address(product: Product) -> str:
 
 
 MAX_TARGETS_OF_DRIVES = 100  # of which some may be the same drive
-_NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
+_NUMBER = re.compile(r"^(?:(?:open\s+)?run\s*)?#?(\d{1,9})$", re.IGNORECASE)
 
 
 def find(words: str) -> tuple[Group, ...]:
@@ -186,6 +188,7 @@ def _comparisons(words: str) -> Iterable[Hit]:
 
 MAX_QUERY_LENGTH = 200
 HITS_PER_GROUP = 5
+EXACT, ACTION = "Exact match", "Action"
 
 
 @page
@@ -197,14 +200,22 @@ def search_page(request: HttpRequest) -> HttpResponse:
 
 @page
 def search_hits(request: HttpRequest) -> HttpResponse:
-    """The first hits of each group, as JSON."""
+    """Exact matches, actions, then the first hits of each group, as JSON."""
     words = _words(request)
-    hits = tuple(
+    groups = find(words) if words else ()
+    hits = [
         SearchHit(group=group.title, title=hit.title, address=hit.address, detail=hit.detail)
-        for group in (find(words) if words else ())
+        for group in groups
         for hit in group.hits[:HITS_PER_GROUP]
-    )
-    return HttpResponse(msgspec.json.encode(SearchHits(hits=hits)), content_type="application/json")
+    ]
+    exact = [structs.replace(hit, group=EXACT) for hit in hits if hit.title.lower() == words.lower()]
+    others = [hit for hit in hits if hit.title.lower() != words.lower()]
+    done = [
+        SearchHit(group=ACTION, title=each.title, address=each.address, detail=each.detail)
+        for each in (actions(words, person(request)) if words else ())
+    ]
+    shown = SearchHits(hits=(*exact, *done, *others))
+    return HttpResponse(msgspec.json.encode(shown), content_type="application/json")
 
 
 def _words(request: HttpRequest) -> str:

@@ -1,16 +1,19 @@
 """Verdicts of runs against their baselines, on several pages."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from django import template
 
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.run_findings import findings_of
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.plans.points import varying
-from webapp.runs.models import Run
+from webapp.results.models import known
+from webapp.runs.models import Run, RunState
 from webapp.schedules.models import Occurrence
 from webapp.screens import points
 from webapp.screens.trend.acceptance_form import ShownRow, level_label, limit_text, shown_row
@@ -42,6 +45,28 @@ def outcomes_of(listed: Iterable[Run | Occurrence]) -> Mapping[UUID, Outcome]:
     """Outcomes by id of the ended runs, or of the runs of occurrences, for `verdict_badge`."""
     runs = [one if isinstance(one, Run) else one.run for one in listed]
     return outcomes_on([run for run in runs if run is not None])
+
+
+@register.simple_tag
+def results_of(listed: Iterable[Run]) -> Mapping[UUID, str]:
+    """The first finding of each ended run, by its id: one sentence. Three queries."""
+    ended = [run for run in listed if run.ended_at]
+    findings = findings_of(ended)
+    return {run.pk: _sentence(run, findings.get(known(run.number))) for run in ended}
+
+
+def _sentence(run: Run, findings: Sequence[RunFinding] | None) -> str:
+    """Why it failed, else its first finding that nobody dismissed."""
+    if run.state not in (RunState.DONE, RunState.CANCELLED) and run.reason:
+        return run.reason
+    if findings is None:
+        return ""
+    return next((each.sentence for each in findings if not each.is_dismissed), "No findings")
+
+
+@register.filter
+def result_in(run: Run, sentences: Mapping[UUID, str]) -> str:
+    return sentences.get(run.pk, "")
 
 
 @register.inclusion_tag("screens/tags/verdict_badge.html")

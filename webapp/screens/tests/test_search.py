@@ -11,8 +11,8 @@ from webapp.imports.reading import Read
 from webapp.imports.services import add_found, begin_import
 from webapp.results.models import Import
 from webapp.runs.models import Note
-from webapp.screens.search.views import MAX_FOUND, Hit, find
-from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.screens.search.views import ACTION, EXACT, MAX_FOUND, Hit, find
+from webapp.tests.factories.hosts import a_drive, a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import first_look
@@ -141,3 +141,32 @@ def test_the_palette_gets_the_first_hits_of_each_group(viewer: Client, lab: None
     hits = viewer.get(reverse("search_hits"), {"q": "storage"}).json()["hits"]
     assert [hit["title"] for hit in hits if hit["group"] == "Hosts"] == [f"storage{number}" for number in range(1, 6)]
     assert viewer.get(reverse("search_hits")).json() == {"hits": []}
+
+
+def groups_of(client: Client, words: str) -> list[tuple[str, str, str]]:
+    hits = client.get(reverse("search_hits"), {"q": words}).json()["hits"]
+    return [(hit["group"], hit["title"], hit["address"]) for hit in hits]
+
+
+def test_the_palette_compares_two_targets(viewer: Client) -> None:
+    host = a_host("lab")
+    a_drive(host, "loop0")
+    a_drive(host, "loop1")
+    for words in ("compare loop0 and loop1", "compare lab/loop0 lab/loop1", "Compare loop0, loop1"):
+        group, _, address = groups_of(viewer, words)[0]
+        assert group == ACTION
+        assert address == "/bench/?product=target%3Alab%2Floop0&product=target%3Alab%2Floop1"
+    assert not [hit for hit in groups_of(viewer, "compare loop0 and nothing") if hit[2].startswith("/bench/?")]
+
+
+def test_the_palette_opens_a_run_and_creates_what_the_role_may(viewer: Client, admin: Client) -> None:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
+    assert groups_of(viewer, f"open run {run.number}")[0][2] == f"/runs/{run.number}/"
+    assert (ACTION, "Add host", "/hosts/add/") in groups_of(admin, "add host")
+    assert not [hit for hit in groups_of(viewer, "add host") if hit[0] == ACTION]
+
+
+def test_an_exact_match_is_first(viewer: Client) -> None:
+    a_host("db20")
+    a_host("db2")
+    assert groups_of(viewer, "db2")[0] == (EXACT, "db2", "/hosts/db2/")
