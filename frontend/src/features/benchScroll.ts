@@ -2,16 +2,15 @@
 
 export function initBenchScroll(): void {
   const boxes = [...document.querySelectorAll<HTMLElement>(".bench-scroll")];
-  const first = boxes[0];
-  if (!first) return;
   for (const box of boxes) {
     box.addEventListener("scroll", () => {
       for (const other of boxes) if (other.scrollLeft !== box.scrollLeft) other.scrollLeft = box.scrollLeft;
     });
   }
-  new ResizeObserver(() => {
+  const observer = new ResizeObserver(() => {
     for (const box of boxes) {
       if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
     }
-  }).observe(first);
+  });
+  for (const box of boxes) observer.observe(box);
 }
