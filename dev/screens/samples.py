@@ -67,7 +67,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
         if run:
             target = run.targets.select_related("host").first()
             copied = copy_plan(version=run.version, by=admin)  # built-in plans cannot be edited
-            query = outcome(run, marks=0).url.partition("?")[2] or "x=iodepth"
+            query = outcome(run).url.partition("?")[2] or "x=iodepth"
             saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
             yearly = ScheduleSpec(
                 name=SCHEDULE, version=run.version, targets=list(run.targets.all()), trigger=Trigger.CRON,

@@ -183,7 +183,7 @@ def _spread(found: Trend) -> float | None:
 
 
 def _state(found: Trend, target: Target, step: Step | None) -> State:
-    newest = Result.objects.filter(run=found.runs[-1].run, target=target, invalid=False)
+    newest = Result.objects.filter(run=found.runs[-1].run.pk, target=target, invalid=False)
     if newest.filter(steadiness=Verdict.STALLED).exists():
         return State.FROZE
     if step:

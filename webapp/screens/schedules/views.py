@@ -178,7 +178,7 @@ def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
     listed = list(occurrences)
     ended = [one.run for one in listed if one.run and one.run.ended_at]
     known = dict(zip((run.pk for run in ended), outcomes(ended), strict=True))
-    return [Happened(one, one.run, known.get(one.run_id)) for one in listed]
+    return [Happened(one, one.run, known.get(one.run.pk) if one.run else None) for one in listed]
 
 
 PER_PAGE = 50

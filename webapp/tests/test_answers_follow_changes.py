@@ -26,7 +26,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import begin_maintenance, end_maintenance, rename_host
-from webapp.imports.files import read_files
+from webapp.imports.files import FileRead, read_files
 from webapp.imports.reading import Read
 from webapp.imports.services import Published, remove_references, store_reference, undo_import
 from webapp.plans.document import read
@@ -149,7 +149,8 @@ def _store_reference(world: World) -> None:
         slug="table", title="A table", source="somebody", date="2010", note="", digest=text[-9:] + text[60:90],
         measured_at=datetime(2010, 1, 1, tzinfo=UTC),
     )  # fmt: skip
-    store_reference(published, read_files([Read("table.csv", text)], "", {}, {}))
+    files = [file for file in read_files([Read("table.csv", text)], "", {}, {}) if isinstance(file, FileRead)]
+    store_reference(published, files)
 
 
 def _undo_newest_import(world: World) -> None:
