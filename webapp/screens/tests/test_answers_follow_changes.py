@@ -17,7 +17,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from msgspec import structs
 
-from dev.testing.pytest_plugin import SAMPLE_SEED_VARIABLE
 from webapp.analysis.seals import WATCHED
 from webapp.analysis.services import remove_price, set_price
 from webapp.core import answers
@@ -205,7 +204,7 @@ def _words(client: Client, address: str) -> list[str]:
 
 def test_no_page_shows_an_old_answer(operator: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """All changes in a random order. After each, the answers of all pages are stored, so the next one outdates them."""
-    world.chance.seed(os.environ[SAMPLE_SEED_VARIABLE])
+    world.chance.seed(os.environ["SAMPLE_SEED"])
     for change in (None, *world.chance.sample(CHANGES, len(CHANGES))):
         if change:
             change(world)
