@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_the_palette_opens_pages_and_what_the_server_finds(page: Page, run: Run, problems: list[str]) -> None:
     page.goto("/runs/")
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Page, host, drive, plan, run, comparison or import")
+    box = page.get_by_role("combobox", name="Page, host, drive, plan, run, comparison, import or action")
     expect(box).to_be_focused()
     box.fill("sched")
     expect(page.get_by_role("option").first).to_contain_text("Schedules")
@@ -31,6 +31,7 @@ def test_the_palette_opens_pages_and_what_the_server_finds(page: Page, run: Run,
 
 def test_a_question_mark_lists_the_keys_but_not_while_one_types(page: Page, run: Run, problems: list[str]) -> None:
     page.goto("/runs/")
+    page.get_by_text("Filters", exact=True).click()
     page.get_by_label("Text in notes or reasons").press("?")
     expect(page.locator("#keys")).to_be_hidden()
     page.locator("h1").click()
@@ -41,6 +42,23 @@ def test_a_question_mark_lists_the_keys_but_not_while_one_types(page: Page, run:
     expect(page.locator("#keys")).to_be_hidden()
     page.keyboard.press("/")
     expect(page.locator("#search")).to_be_focused()
+    assert problems == []
+
+
+def test_g_and_a_letter_opens_a_page_and_j_and_enter_a_row(page: Page, run: Run, problems: list[str]) -> None:
+    first_look_run(run.version, list(run.targets.all()), repeats=1)
+    page.goto("/plans/")
+    page.keyboard.press("g")
+    page.keyboard.press("r")
+    page.wait_for_url("**/runs/")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Run 2", exact=True)).to_be_focused()
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="Run 1", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/1/")
     assert problems == []
 
 
