@@ -53,13 +53,12 @@ class Review(Struct, frozen=True, kw_only=True):
 
 
 class RunFinding(Struct, frozen=True, kw_only=True):
-    """A finding of a run or of an import; the other number is null."""
+    """A finding of a run."""
 
-    run: int | None
-    imported: int | None
-    title: str  # of the plan of the run, or of the import
+    run: int  # its number
+    title: str  # of its plan
     targets: tuple[str, ...]  # of the run, as host/target
-    at: datetime | None  # when the run ended, or the import was made; null: still open
+    at: datetime | None  # when the run ended; null: it is open
     key: str  # the same for the same subject in another run of the plan
     kind: FindingKind
     sentence: str
@@ -78,10 +77,9 @@ class RunFinding(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Source:
-    """What was measured: an ended or open run, or an import."""
+    """The run that measured."""
 
-    run: int | None
-    imported: int | None
+    run: int  # its number
     title: str
     targets: tuple[str, ...]
     at: datetime | None
@@ -89,7 +87,7 @@ class Source:
     @property
     def pair(self) -> tuple[str, str]:
         """Of its results, in an address."""
-        return ("run", str(self.run)) if self.run is not None else ("import", str(self.imported))
+        return "run", str(self.run)
 
 
 def with_evidence(
@@ -105,7 +103,6 @@ def with_evidence(
     of_ratios = finding.kind in _OF_RATIOS
     return RunFinding(
         run=source.run,
-        imported=source.imported,
         title=source.title,
         targets=source.targets,
         at=source.at,

@@ -23,7 +23,7 @@ from msgspec import structs
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind, Struct
 from webapp.analysis.cells import levels_of
-from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.claims import MIN_BLOCKS
 from webapp.analysis.default_questions import TARGET, Chosen
 from webapp.analysis.findings.curves import BLOCK_SIZE, COUNTED, counted
 from webapp.analysis.trial_metrics import metric_named
@@ -100,11 +100,11 @@ def _design(made: Comparison, finding: Finding, chosen: Chosen) -> _Design | Non
         return _together(made, finding, chosen)
     if numbers := _around(made, finding):
         repeats, words = _purpose(finding.kind)
-        sentence = f"Measure {_in_words(made.x, numbers)}, {_TIMES[repeats]} times each. {words}"
+        sentence = f"Measure {_in_words(made.x, numbers)} {_TIMES[repeats]} times each. {words}"
         kept = _kept(made, finding, chosen)
         return _Design(sentence, repeats, {made.x: numbers}, kept, _targets(made, finding))
     if finding.single and finding.kind is not FindingKind.DIFFERENCE:
-        words = "Measure the same points, three times each. The finding is confirmed if all repeats show it."
+        words = "Measure the same points three times each. Confirmed if all repeats show it; refuted if they disagree."
         return _Design(words, REPEATS)
     return None
 
@@ -112,14 +112,14 @@ def _design(made: Comparison, finding: Finding, chosen: Chosen) -> _Design | Non
 def _purpose(kind: FindingKind) -> tuple[int, str]:
     """How often the levels are measured, and which result confirms the finding."""
     if kind is FindingKind.CROSSING:
-        return CROSSING_REPEATS, "The finding is confirmed if the lead changes between the same levels."
+        return CROSSING_REPEATS, "Confirmed if the lead changes between the same levels; refuted if it stays."
     if kind in _OUT_OF_LINE:
-        return OUTLIER_REPEATS, "The finding is confirmed if the value is out of line again; otherwise it was chance."
+        return OUTLIER_REPEATS, "Confirmed if the values are out of line again; refuted if they fit their neighbours."
     if kind is FindingKind.CLIFF:
         return REPEATS, "The plan shows between which two levels the values fall."
     if kind is FindingKind.PEAK:
-        return REPEATS, "The finding is confirmed if the highest value is at the same level."
-    return REPEATS, "The finding is confirmed if the values stay the same beyond this level, and refuted if they rise."
+        return REPEATS, "Confirmed if the highest value is at the same level; refuted if it is at another one."
+    return REPEATS, "Confirmed if the values stop rising at the same level; refuted if they rise further."
 
 
 # ---- levels
@@ -160,10 +160,11 @@ def _middle(name: str, low: int, high: int) -> int:
 
 def _in_words(name: str, numbers: Sequence[int]) -> str:
     """`4, 5, 8, 11 and 16 jobs`, `4 KiB and 8 KiB`, `queue depths 4 and 8`"""
-    texts = listed([FACTORS[name].values.format(number) for number in numbers])
+    texts = [FACTORS[name].values.format(number) for number in numbers]
+    words = " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
     if name in COUNTED:
-        return counted(name, texts)
-    return texts if name == BLOCK_SIZE else f"{in_sentence(FACTORS[name].label)} {texts}"
+        return counted(name, words)
+    return words if name == BLOCK_SIZE else f"{in_sentence(FACTORS[name].label)}s {words}"
 
 
 # ---- the points of the finding
@@ -226,7 +227,7 @@ def _repeats_needed(made: Comparison, finding: Finding) -> _Design | None:
         return None
     size = f"{100 * expm1(difference):.0f} %"
     return _Design(
-        f"Measure the same points, {repeats} times each. With the noise of this run, that is enough to tell a "
+        f"Measure the same points {repeats} times each. With the noise of this run, that is enough to tell a "
         f"difference of {size} from chance.",
         repeats,
     )

@@ -1,11 +1,10 @@
 """Comparisons that people keep: title, note and query, frozen numbers, and links for people without an account. Prices,
-and the findings of runs and imports with what people think of them."""
+and the findings of runs with what people think of them."""
 
 from django.conf import settings
 from django.db import models
 
 from webapp.plans.models import Plan
-from webapp.results.models import Import
 from webapp.runs.models import Run
 
 QUERY_VERSION = 1  # of how an address is read; a later reader can tell older ones by it
@@ -79,46 +78,33 @@ class Price(models.Model):
         return self.name
 
 
-_OF_RUN = models.Q(run__isnull=False, imported__isnull=True)
-_OF_IMPORT = models.Q(run__isnull=True, imported__isnull=False)
-
-
 class StoredFinding(models.Model):
-    """A finding of an ended run, or of an import. Written and read by `analysis.run_findings`."""
+    """A finding of an ended run. Written and read by `analysis.run_findings`."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="+")
-    imported = models.ForeignKey(Import, on_delete=models.CASCADE, null=True, related_name="+")
-    place = models.PositiveIntegerField()  # among those of its run or import, from 0: the most important
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+")
+    place = models.PositiveIntegerField()  # among those of its run, from 0: the most important
     key = models.CharField(max_length=24)  # the same for the same subject in another run of the plan
     content = models.JSONField()  # analysis.evidence.RunFinding
 
     class Meta:
-        ordering = ["run", "imported", "place"]
-        constraints = [
-            models.CheckConstraint(condition=_OF_RUN | _OF_IMPORT, name="storedfinding_of_run_or_import"),
-            models.UniqueConstraint(fields=["run", "place"], name="storedfinding_once_of_run"),
-            models.UniqueConstraint(fields=["imported", "place"], name="storedfinding_once_of_import"),
-        ]
+        ordering = ["run", "place"]
+        constraints = [models.UniqueConstraint(fields=["run", "place"], name="storedfinding_once_of_run")]
 
     def __str__(self) -> str:
-        return f"finding {self.place} of {self.run or self.imported}"
+        return f"finding {self.place} of {self.run}"
 
 
 class FindingsMade(models.Model):
-    """When the findings of a run or of an import were made, and from what. They are made again if this has changed."""
+    """When the findings of a run were made, and from what. They are made again if this has changed."""
 
-    run = models.OneToOneField(Run, on_delete=models.CASCADE, null=True, related_name="+")
-    imported = models.OneToOneField(Import, on_delete=models.CASCADE, null=True, related_name="+")
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="+")
     version = models.PositiveSmallIntegerField()  # of the rules: analysis.run_answer.VERSION
-    seal = models.CharField(max_length=64)  # marks of the run as invalid, or results of the import
+    seal = models.CharField(max_length=64)  # how often results of the run were marked as invalid or valid
     made_at = models.DateTimeField()
     failed = models.BooleanField(default=False)  # there are none because of a fault, which is in the log
 
-    class Meta:
-        constraints = [models.CheckConstraint(condition=_OF_RUN | _OF_IMPORT, name="findingsmade_of_run_or_import")]
-
     def __str__(self) -> str:
-        return f"findings of {self.run or self.imported}"
+        return f"findings of {self.run}"
 
 
 class FindingReview(models.Model):
@@ -128,8 +114,7 @@ class FindingReview(models.Model):
         CONFIRMED = "confirmed", "Confirmed"
         DISMISSED = "dismissed", "Dismissed"
 
-    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, null=True, related_name="+")
-    imported = models.ForeignKey(Import, on_delete=models.CASCADE, null=True, related_name="+")
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=24)
     verdict = models.CharField(max_length=9, choices=Verdict.choices)
     reason = models.CharField(max_length=500, blank=True)
@@ -139,15 +124,9 @@ class FindingReview(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(plan__isnull=False, imported__isnull=True)
-                | models.Q(plan__isnull=True, imported__isnull=False),
-                name="findingreview_of_plan_or_import",
-            ),
-            models.CheckConstraint(
                 condition=models.Q(verdict__in=["confirmed", "dismissed"]), name="findingreview_known"
             ),
             models.UniqueConstraint(fields=["plan", "key"], name="findingreview_once_of_plan"),
-            models.UniqueConstraint(fields=["imported", "key"], name="findingreview_once_of_import"),
         ]
 
     def __str__(self) -> str:

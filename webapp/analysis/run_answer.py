@@ -26,7 +26,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 2  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 3  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 MOST_FACTORS = 3  # in a headline; the others are named
 _CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
@@ -149,7 +149,7 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
             found.setdefault(same, (finding, chosen, made))
     first = sorted(found.values(), key=lambda each: importance(each[0]))[:MOST_FINDINGS]
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
-    source = Source(run.number, None, run.version.plan.title, targets, run.ended_at)
+    source = Source(run.number, run.version.plan.title, targets, run.ended_at)
     return tuple(
         with_evidence(
             source, chosen.pairs, made, finding, caution=_caution(chosen, made),

@@ -92,10 +92,9 @@ def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:
     missing. Three queries."""
     listed = list(runs)
     made = FindingsMade.objects.filter(run__in=listed).values_list("run__number", flat=True)
-    found: dict[int, list[RunFinding]] = {number: [] for number in made if number}
+    found: dict[int, list[RunFinding]] = {number: [] for number in made}
     for one in _read(StoredFinding.objects.filter(run__in=listed).order_by("run", "place")):
-        if one.run is not None:
-            found.setdefault(one.run, []).append(one)
+        found.setdefault(one.run, []).append(one)
     return found
 
 
@@ -108,9 +107,9 @@ def _read(rows: QuerySet[StoredFinding]) -> Iterator[RunFinding]:
             finding = msgspec.convert(row.content, RunFinding)
         except msgspec.ValidationError:
             continue
-        yield with_review(finding, reviews.get((row.run.version.plan_id, row.key)) if row.run else None)
+        yield with_review(finding, reviews.get((row.run.version.plan_id, row.key)))
 
 
 def _reviews(rows: Sequence[StoredFinding]) -> QuerySet[FindingReview]:
-    plans = {row.run.version.plan_id for row in rows if row.run}
+    plans = {row.run.version.plan_id for row in rows}
     return FindingReview.objects.filter(plan__in=plans, key__in={row.key for row in rows}).select_related("by")

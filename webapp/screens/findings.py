@@ -42,7 +42,7 @@ class SmallChart:
     height: float
     lines: tuple[DrawnLine, ...]  # the evidence last, above the others
     baseline: str  # y of the ratio 1; "" for values
-    highest: str  # in words, above the lines
+    highest: str  # value, or the range of ratios, above the lines
     first: str  # the lowest level of x, or how many levels there are
     x_label: str
     last: str
@@ -99,7 +99,7 @@ def small_chart(picture: Picture) -> SmallChart | None:
         height=ABOVE + HEIGHT + BELOW,
         lines=tuple(sorted(drawn, key=lambda line: line.colour is not None)),
         baseline=f"{axis.y(1.0):.1f}" if picture.ratios else "",
-        highest=f"{picture.metric_label}: up to {_text(picture, max(values))}",
+        highest=_range(picture, values),
         first=first if fits else f"{len(picture.levels)} points",
         x_label=picture.x_label if fits else "",
         last=last if fits else "",
@@ -155,6 +155,11 @@ def _words(picture: Picture) -> Iterator[str]:
         pairs = zip(picture.levels, line.values, strict=True)
         values = ", ".join(f"{level}: {_text(picture, value)}" for level, value in pairs if value)
         yield f"{line.name or picture.metric_label} over {picture.x_label} ({values})"
+
+
+def _range(picture: Picture, values: Sequence[float]) -> str:
+    low, high = (_text(picture, value) for value in (min(values), max(values)))
+    return f"{picture.metric_label}: {f'{low} to {high}' if picture.ratios and low != high else f'up to {high}'}"
 
 
 def _text(picture: Picture, value: float) -> str:

@@ -27,7 +27,7 @@ def a_picture(*values: float | None, ratios: bool = False, ordered: bool = True,
 
 def a_finding(key: str, kind: FindingKind = FindingKind.SATURATION) -> RunFinding:
     return RunFinding(
-        run=1, imported=None, title="", targets=(), at=None, key=key, kind=kind, sentence=f"{key}.", query="run=1",
+        run=1, title="", targets=(), at=None, key=key, kind=kind, sentence=f"{key}.", query="run=1",
         size=1.0, single=False, caution="", picture=None,
     )  # fmt: skip
 
