@@ -1,7 +1,8 @@
 """`make bench-size`: response times of Results, Explore, Bench, Trend and other pages with many results and samples.
 
 Fills a private PostgreSQL and requests each kind of page 200 times with random parameters. Requests run in this
-process but pass through all of Django: middleware, session, database, templates. Wanted: p95 below 100 ms.
+process but pass through all of Django: middleware, session, database, templates. Each address is requested twice: after
+a change of what all answers read, and again. Wanted: p95 below 300 ms and below 100 ms.
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from dev.bench.requests import Kind
 
-WANTED_MS = 100.0
+WANTED_MS, WANTED_AFTER_CHANGE_MS = 100.0, 300.0
 WARM_UP = 10
 
 
@@ -37,6 +38,7 @@ class Measured:
     name: str
     ms: Sequence[float]
     cpu_ms: Sequence[float]
+    wanted_ms: float
 
     @property
     def p95_ms(self) -> float:
@@ -44,7 +46,7 @@ class Measured:
 
     @property
     def met(self) -> bool:
-        return self.p95_ms < WANTED_MS
+        return self.p95_ms < self.wanted_ms
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -88,7 +90,7 @@ def _measure(results: int, samples: int, requests: int) -> list[Measured]:
     say(f"{made:,} results of {runs} runs on {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     client = Client(headers={"host": "localhost"})
     client.force_login(User.objects.get_or_create(username="bench")[0])
-    return [_timed(kind, client, requests) for kind in kinds(runs)]
+    return [measured for kind in kinds(runs) for measured in _timed(kind, client, requests)]
 
 
 def _filled(results: int, samples: int) -> int:
@@ -118,18 +120,25 @@ def _analyse() -> None:
         cursor.execute("VACUUM ANALYZE")
 
 
-def _timed(kind: "Kind", client: "Client", requests: int) -> Measured:
+def _timed(kind: "Kind", client: "Client", requests: int) -> Iterator[Measured]:
+    from webapp.analysis.seals import COMMON
+    from webapp.core import changes
+
     chance = random.Random(kind.name)  # noqa: S311 - the same choices each time
     for _ in range(WARM_UP):
         kind.read(client, kind.address(chance))
-    times, cpu = [], []
+    times: list[list[float]] = [[], []]
+    cpu: list[list[float]] = [[], []]
     for _ in range(requests):
         address = kind.address(chance)
-        started_at, worked_ms = time.perf_counter(), _cpu_ms()
-        kind.read(client, address)
-        times.append(1000 * (time.perf_counter() - started_at))
-        cpu.append(_cpu_ms() - worked_ms)
-    return Measured(kind.name, times, cpu)
+        changes.note(COMMON)
+        for again in (0, 1):
+            started_at, worked_ms = time.perf_counter(), _cpu_ms()
+            kind.read(client, address)
+            times[again].append(1000 * (time.perf_counter() - started_at))
+            cpu[again].append(_cpu_ms() - worked_ms)
+    yield Measured(f"{kind.name}, changed", times[0], cpu[0], WANTED_AFTER_CHANGE_MS)
+    yield Measured(kind.name, times[1], cpu[1], WANTED_MS)
 
 
 def _cpu_ms() -> float:
@@ -143,13 +152,13 @@ def _cpu_ms() -> float:
 
 def show(measured: Sequence[Measured], *, as_json: bool) -> int:
     """Print the table; the exit status: 1 if a page misses its limit."""
-    say(f"{'page':<46} {'n':>4} {'p50 ms':>8} {'p95 ms':>8} {'max ms':>8} {'CPU p50':>8} {'CPU p95':>8}")
+    say(f"{'page':<56} {'n':>4} {'p50 ms':>8} {'p95 ms':>8} {'max ms':>8} {'CPU p50':>8} {'CPU p95':>8}")
     for each in measured:
         p50, p95, highest = np.percentile(each.ms, (50, 95, 100))
-        missed = "" if each.met else f"   MISSED: p95 < {WANTED_MS:g} ms is wanted"
+        missed = "" if each.met else f"   MISSED: p95 < {each.wanted_ms:g} ms is wanted"
         cpu50, cpu95 = np.percentile(each.cpu_ms, (50, 95))
         numbers = "".join(f" {value:>8.1f}" for value in (p50, p95, highest, cpu50, cpu95))
-        say(f"{each.name:<46} {len(each.ms):>4}{numbers}{missed}")
+        say(f"{each.name:<56} {len(each.ms):>4}{numbers}{missed}")
     if as_json:
         rows = [{"name": each.name, "count": len(each.ms), "p95_ms": each.p95_ms, "met": each.met} for each in measured]
         say(json.dumps(rows, indent=2))

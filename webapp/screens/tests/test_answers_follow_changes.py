@@ -1,6 +1,5 @@
 """No page shows an old answer: whoever writes what, each page is the same as one that is computed anew."""
 
-import os
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -35,21 +34,21 @@ from webapp.results.models import Import, StreamRun
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, trust_run, trust_trial
 from webapp.runs.models import Run, RunState, SettingChange, Trial, TrialState
+from webapp.screens.overview.views import compared
 from webapp.tests.factories.hosts import a_drive, a_host, an_inventory
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import FACTS, Lab, a_configuration
+from webapp.tests.sampling import part_of
 from webapp.trends.services import remove_baseline, set_baseline
 
 pytestmark = pytest.mark.django_db
 PAGES = (
-    "/explore/", "/explore/?run=1&x=iodepth&series=ioengine", "/explore/?run=1,2&x=iodepth&series=run&lines=baseline",
-    "/explore/?run=1&x=iodepth&series=ioengine&view=latency", "/explore/?run=1&x=iodepth&view=timeline",
-    "/explore/?run=1&x=iodepth&metric=bytes_per_s&ceilings=on", "/explore/?import=1", "/explore/?run=1&import=1",
-    "/explore/?host=storage1&x=iodepth&series=model", "/explore/?x=iodepth&series=target&lines=published",
-    "/bench/?product=run:1&product=run:2", "/bench/?product=model:M1&product=model:M2",
-    "/bench/?product=import:1&product=run:1", "/bench/?product=host:storage1&product=serial:S1&metric=latency_p99",
-    "/trends/?plan=grid&target=storage1/nvme0", "/runs/1/", "/runs/2/", "/",
+    "/explore/", "/explore/?run=1,2&x=iodepth&series=run&lines=baseline",
+    "/explore/?run=1&x=iodepth&series=ioengine&view=latency",
+    "/explore/?run=1&x=iodepth&metric=bytes_per_s&ceilings=on", "/explore/?import=1",
+    "/explore/?x=iodepth&series=target&lines=published", "/bench/?product=run:1&product=run:2",
+    "/bench/?product=model:M1&product=model:M2", "/trends/?plan=grid&target=storage1/nvme0", "/runs/1/",
 )  # fmt: skip
 
 
@@ -148,8 +147,8 @@ def _store_reference(world: World) -> None:
         slug="table", title="A table", source="somebody", date="2010", note="", digest=text[-9:] + text[60:90],
         measured_at=datetime(2010, 1, 1, tzinfo=UTC),
     )  # fmt: skip
-    files = [file for file in read_files([Read("table.csv", text)], "", {}, {}) if isinstance(file, FileRead)]
-    store_reference(published, files)
+    files = read_files([Read("table.csv", text)], "", {}, {})
+    store_reference(published, [each for each in files if isinstance(each, FileRead)])
 
 
 def _undo_newest_import(world: World) -> None:
@@ -203,16 +202,16 @@ def _words(client: Client, address: str) -> list[str]:
 
 
 def test_no_page_shows_an_old_answer(operator: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All changes in a random order. After each, the answers of all pages are stored, so the next one outdates them."""
-    world.chance.seed(os.environ["SAMPLE_SEED"])
-    for change in (None, *world.chance.sample(CHANGES, len(CHANGES))):
+    """After each change, the answers of all pages are stored, so the next change outdates them."""
+    for change in (None, *part_of(CHANGES, 0, 4)):
         if change:
             change(world)
         for address in PAGES:
-            kept = _words(operator, address)
+            kept, pairs = _words(operator, address), compared()
             with monkeypatch.context() as patch:
                 patch.setattr(answers, "_silent_until_s", float("inf"))  # without Redis
                 anew = _words(operator, address)
+                assert pairs == compared(), change
             place = next((n for n, (one, other) in enumerate(zip_longest(kept, anew)) if one != other), None)
             differ = place is not None and (kept[place - 9 : place + 3], anew[place - 9 : place + 3])
             assert not differ, (address, change)
