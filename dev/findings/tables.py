@@ -187,7 +187,7 @@ def _comparison(family: Family, values: Sequence[np.ndarray]) -> Comparison:
             key=f"drive {number}", name=f"drive {number}", is_baseline=not number,
             cells=tuple(_cell(place, [float(value) for value in each]) for place, each in enumerate(own)),
             sentence="", conclusion=Conclusion.NONE, headline="",
-            headline_conclusion=Conclusion.NONE, against_baseline=None, points=0,
+            against_baseline=None, points=0,
             order="",
         )
         for number, own in enumerate(values)

@@ -11,7 +11,7 @@ from dev.truth.claims import claims_of
 from dev.truth.noise import MODELS
 from dev.truth.pages import GRIDS, Scenario, page
 from dev.truth.sequential import until_decided
-from webapp.analysis.answer import Comparison
+from webapp.analysis.answer import DIFFERENCES, Comparison
 from webapp.plans.document import Order
 
 MAX_FALSE_PAGES, MAX_FALSE_HEADLINES = 0.05, 0.02
@@ -155,9 +155,9 @@ def _power(name: str, scenario: Scenario, pages: int, seed: int, least: float = 
 
 
 def _found(made: Comparison) -> bool:
-    """The sentence claims the difference, in the right direction."""
+    """The sentence claims the difference, perhaps with a caution, in the right direction."""
     against = [one.against_baseline for panel in made.panels for one in panel.series if one.against_baseline]
-    return all(one.better is True for one in against)
+    return all(one.conclusion in DIFFERENCES and one.ratio.value > 1 for one in against)
 
 
 def _equal(scenario: Scenario, pages: int, seed: int) -> float:

@@ -102,7 +102,6 @@ test("charts that share an axis reach to the end of the largest interval", () =>
         sentence: "",
         conclusion: "none" as const,
         headline: "",
-        headline_conclusion: "none" as const,
         against_baseline: null,
         points: 0,
         order: "",

@@ -33,8 +33,12 @@ class Conclusion(StrEnum):
 
     DIFFERENT = "different"  # in both directions too: higher at some points, lower at others
     MAY_BE_DRIFT = "may_be_drift"  # different, or drift
+    MAY_BE_MODES = "may_be_modes"  # different, or each level met one of two speeds of the system by chance
     EQUAL = "equal"  # no difference beyond the margin
     NONE = "none"
+
+
+DIFFERENCES = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT, Conclusion.MAY_BE_MODES)
 
 
 def rank(conclusion: Conclusion, ratio: float | None) -> tuple[int, float]:
@@ -113,8 +117,7 @@ class Series(Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     sentence: str  # the result against the baseline, or over x if it is the only series; else ""
     conclusion: Conclusion  # of the sentence
-    headline: str  # the same for the headline of a run: a difference only if it is certain enough; else ""
-    headline_conclusion: Conclusion
+    headline: str  # the same claim in the words of a headline
     against_baseline: BaselineRatio | None  # over the chart points that both have, without those set apart
     points: int  # in that mean
     order: str  # contrasts.same_order: unless it is "", drift may look like a difference
@@ -184,6 +187,15 @@ def once(finding: Finding) -> str:
     return f"{finding.sentence[:-1]} (measured once)." if finding.single else finding.sentence
 
 
+class Mixture(Struct, frozen=True, kw_only=True):
+    """A dimension of which some points would cover several levels. Such a point has no value: choose a level."""
+
+    name: str  # as in an address
+    label: str
+    levels: tuple[Level, ...]
+    points: int
+
+
 class Comparison(Struct, frozen=True, kw_only=True):
     metric: str
     metric_label: str
@@ -208,6 +220,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     results: int  # number of results compared
     findings: tuple[Finding, ...] = ()  # the most important first
+    mixtures: tuple[Mixture, ...] = ()  # why some points have no value
 
 
 _FIGURES = ("geometric mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")

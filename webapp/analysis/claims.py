@@ -15,10 +15,13 @@ from webapp.core.statistics import Ratio, student_t, tail
 
 # What a page may claim: differences and equalities, corrected for the number of comparisons on the page.
 #
-# The chance of any false claim on a page is at most 5 %. Sentences get one half of it and points the other half
-# (Bonferroni); inside each half, p-values are corrected by Holm's method (S. Holm: A simple sequentially rejective
-# multiple test procedure, Scandinavian Journal of Statistics 6, 1979). It holds for dependent comparisons too: all
-# series are compared with the same baseline.
+# The chance of any false claim on a page is at most 5 %. Differences in sentences get 1 %, because headlines repeat
+# them without the page, and points get 2.5 % (Bonferroni); inside each part, p-values are corrected by Holm's method
+# (S. Holm: A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 1979). It
+# holds for dependent comparisons too: all series are compared with the same baseline.
+#
+# A run asks one question for each factor that its plan varies. Its questions share both parts equally, on whichever
+# page one of them is shown, so that every page makes the same claim.
 
 # Two series at the same points: the mean of ln(series / baseline), with its variance and degrees of freedom.
 #
@@ -262,15 +265,14 @@ def _always(leans: Sequence[float]) -> str:
     return "after" if min(leans) > 0 else "before" if max(leans) < 0 else ""
 
 
-ALPHA = 0.05  # of any false claim on a page
-EACH = ALPHA / 2  # of the sentences, and of the points
+ALPHA = 0.05  # 95 % intervals
+OF_SENTENCES, OF_POINTS = 0.01, 0.025  # of any false difference in the sentences of a page, and at its points
+OF_EQUALITIES = 0.025  # of any false equality: a comparison that differs cannot have both errors
 MIN_BLOCKS = MIN_TESTED  # for a claim: two repeats that agree by chance look certain
 
-# A headline is read without the page, and each run has one. So it claims less: the corrected p-value is at most 1 %,
-# and two modes explain the values with a chance of at most 2 %, unless one side is twice the other: modes are rarely
-# farther apart than that (our convention).
-HEADLINE_P, HEADLINE_MODES = 0.01, 0.02
-HEADLINE_FACTOR = 2.0
+# A sentence says that a difference may be chance if two modes explain the values with a chance of more than 2 %, unless
+# one side is twice the other: modes are rarely farther apart than that (our convention).
+MOST_MODES, LARGE = 0.02, 2.0
 
 
 def modes_chance(applications: int, compared: int) -> float:
@@ -280,26 +282,28 @@ def modes_chance(applications: int, compared: int) -> float:
     return 2 * one_mode * (1 - (1 - one_mode) ** compared)
 
 
+def may_be_modes(applications: int, compared: int, ratio: float) -> bool:
+    """`applications`: how often the level was applied, on the smaller side. A scheduler is applied once in a block,
+    whatever the number of points, a queue depth at each point. `compared`: levels beside the baseline."""
+    return modes_chance(applications, compared) > MOST_MODES and max(ratio, 1 / ratio) < LARGE
+
+
 @dataclass(frozen=True)
 class Claim:
-    """`p` is the corrected p-value of the difference: at most EACH if, and only if, it is `different`. 1 without a
-    test."""
+    """`p` is the corrected p-value of the difference: at most OF_SENTENCES or OF_POINTS if, and only if, it is
+    `different`. 1 without a test."""
 
     different: bool
     equal: bool
     p: float
 
-    def conclusion(self, order: str) -> Conclusion:
-        """`order` is that of `same_order`."""
+    def conclusion(self, order: str, *, modes: bool = False) -> Conclusion:
+        """`order` is that of `same_order`, `modes` that of `may_be_modes`."""
+        if self.different and order:
+            return Conclusion.MAY_BE_DRIFT
         if self.different:
-            return Conclusion.MAY_BE_DRIFT if order else Conclusion.DIFFERENT
+            return Conclusion.MAY_BE_MODES if modes else Conclusion.DIFFERENT
         return Conclusion.EQUAL if self.equal else Conclusion.NONE
-
-    def fits_headline(self, applications: int, compared: int, ratio: float) -> bool:
-        """`applications`: how often the level was applied, on the smaller side. A scheduler is applied once in a block,
-        whatever the number of points, a queue depth at each point. `compared`: levels beside the baseline."""
-        enough = modes_chance(applications, compared) <= HEADLINE_MODES or max(ratio, 1 / ratio) >= HEADLINE_FACTOR
-        return self.different and self.p <= HEADLINE_P and enough
 
 
 NOTHING = Claim(different=False, equal=False, p=1.0)
@@ -315,30 +319,42 @@ class ContrastTest:
     pairs: int = 1
 
 
-def claims(tests: Sequence[ContrastTest], margin: float, looks: Looks = ONE_LOOK) -> list[Claim]:
-    """One for each test. With several `looks`, each of them asks for a smaller p-value.
+def claims(
+    tests: Sequence[ContrastTest],
+    margin: float,
+    alpha: float = OF_POINTS,
+    *,
+    questions: int = 1,
+    looks: Looks = ONE_LOOK,
+) -> list[Claim]:
+    """One for each test. `alpha`: of any false difference among them and in the other `questions` of their run. With
+    several `looks`, each of them asks for a smaller p-value.
 
-    A difference: the corrected p-value is at most 2.5 %, and the interval shown excludes 1. `p` covers both conditions,
-    so that it never contradicts the interval beside it: it is at least half of the p-value of the contrast shown, which
-    is at most 5 % if its interval excludes 1. An interval that excludes 1 beside a larger `p` is not corrected: the
-    difference may be chance among so many comparisons. An equality: the same for
+    A difference: the corrected p-value is at most `alpha`, and the interval shown excludes 1. `p` covers both
+    conditions, so that it never contradicts the interval beside it: it is at least `alpha` / 5 % of the p-value of the
+    contrast shown, which is at most 5 % if its interval excludes 1. An interval that excludes 1 beside a larger `p` is
+    not corrected: the difference may be chance among so many comparisons. An equality: the same for
     the two one-sided tests, and the whole interval shown is inside the margin. With one contrast, this is the interval
     of 95 %, stricter than the 90 % that two one-sided tests of 5 % need: readers see one interval only.
     """
-    different = holm([one.pairs * one.tested.p_different() for one in tests])
-    unequal = holm([one.pairs * one.tested.p_unequal(margin) for one in tests])
-    each = looks.level(EACH / len(tests)) * len(tests) if tests else EACH
+    count = len(tests) * questions
+    different = holm([questions * one.pairs * one.tested.p_different() for one in tests])
+    unequal = holm([questions * one.pairs * one.tested.p_unequal(margin) for one in tests])
+    limits = [looks.level(each / count) * count if tests else each for each in (alpha, OF_EQUALITIES)]
     found = zip(tests, different, unequal, strict=True)
-    return [_claim(one.shown, p_different, p_unequal, margin, each) for one, p_different, p_unequal in found]
+    return [_claim(one.shown, p_different, p_unequal, margin, alpha, limits) for one, p_different, p_unequal in found]
 
 
-def _claim(shown: Contrast, different: float, unequal: float, margin: float, each: float) -> Claim:
+def _claim(
+    shown: Contrast, different: float, unequal: float, margin: float, alpha: float, limits: Sequence[float]
+) -> Claim:
+    """`limits` of both corrected p-values."""
     ratio = shown.ratio
     if shown.n < MIN_BLOCKS or ratio.low is None or ratio.high is None:
         return NOTHING
     inside = 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin
-    p = max(different, shown.p_different() * EACH / ALPHA)
-    return Claim(different=different <= each and p <= EACH, equal=unequal <= each and inside, p=p)
+    p = max(different, shown.p_different() * alpha / ALPHA)
+    return Claim(different=different <= limits[0] and p <= alpha, equal=unequal <= limits[1] and inside, p=p)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from msgspec import structs
 
-from webapp.analysis.answer import Comparison, Level, RatioForm
+from webapp.analysis.answer import Comparison, Level, Mixture, RatioForm
 from webapp.analysis.cells import (
     PERCENTILES,
     CellKey,
@@ -21,13 +22,15 @@ from webapp.analysis.cells import (
 )
 from webapp.analysis.claims import contrast
 from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
+from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
+from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
-from webapp.analysis.words import RATIO, certainty, order_notes
+from webapp.analysis.words import RATIO, certainty, in_sentence, order_notes
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
@@ -144,6 +147,7 @@ def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[
     return {name: values for name, values in found.items() if len(values) == 1}
 
 
+_LISTED = 4  # levels of a mixture
 MAX_SERIES = 50
 MAX_RESULTS = 20_000
 
@@ -165,6 +169,12 @@ class Selected:
     notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
     unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
     read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
+    mixtures: tuple[Mixture, ...] = ()  # of cells that are left out, with their results
+    mixed: frozenset[CellKey] = frozenset()  # these cells
+
+    @cached_property
+    def questions(self) -> tuple[Chosen, ...]:
+        return questions_of_run(self.read)
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -190,12 +200,21 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
         rows = tuple(row for row in read if row.id not in incomplete)
     else:
         rows = tuple(row for row in read if metric.of(row) is not None)
-    query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
+    query, all_groups = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     missing = _missing(read, rows, metric)
+    grouped, mixtures = without_mixtures(all_groups, query)
+    if mixtures:
+        alike = {id_ for in_cell in grouped.cells.values() for row in in_cell for id_ in row.ids}
+        rows = tuple(row for row in rows if row.id in alike)
+        has_baseline = any(series.key == query.baseline for series in grouped.series)
+        query = query if has_baseline else replace(query, baseline="")
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
-    return Selected(query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching))
+    return Selected(
+        query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching), mixtures,
+        frozenset(all_groups.cells.keys() - grouped.cells.keys()),
+    )  # fmt: skip
 
 
 def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
@@ -240,28 +259,19 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
     return by_direction, grouped_for(by_direction, rows)
 
 
-def comparison_of(selected: Selected) -> Comparison:
-    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
-    return comparisons_of([selected])[0]
-
-
-def comparisons_of(selections: Sequence[Selected]) -> list[Comparison]:
-    """One for each; they have one margin, and their claims are corrected together."""
-    baselines = [baseline_of(selected.query, selected.grouped) for selected in selections]
-    compared = [cells_of(*each) for each in zip(selections, baselines, strict=True)]
-    found = conclusions(compared, selections[0].query.margin) if selections else []
-    return [_comparison(*each) for each in zip(selections, baselines, compared, found, strict=True)]
-
-
 def cells_of(selected: Selected, baseline: Level) -> GroupedCells:
     grouped = selected.grouped
     cells = with_points(measured(grouped, selected.metric), grouped)
     return GroupedCells(grouped, cells, _baselines(selected.query, grouped, baseline))
 
 
-def _comparison(selected: Selected, baseline: Level, compared: GroupedCells, concluded: Conclusions) -> Comparison:
+def comparison_of(selected: Selected) -> Comparison:
+    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
+    baseline = baseline_of(query, grouped)
+    compared = cells_of(selected, baseline)
     cells, baselines = compared.cells, compared.baselines
+    concluded = conclusions(compared, query.margin, questions=max(1, len(selected.questions)))
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     table = Table(
@@ -289,9 +299,10 @@ def _comparison(selected: Selected, baseline: Level, compared: GroupedCells, con
         verdict=words,
         single_factor=single,
         differs=found,
-        warnings=tuple(_warnings(grouped, cells, baselines)),
+        warnings=(*_warnings(grouped, cells, baselines), *map(_without_value, selected.mixtures)),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
+        mixtures=selected.mixtures,
     )
     return structs.replace(made, findings=findings(made, metric))
 
@@ -305,6 +316,16 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
 
 def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> Iterator[str]:
     yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baselines)))
+
+
+def _without_value(mixture: Mixture) -> str:
+    known = [level.text for level in mixture.levels]
+    listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
+    one = mixture.points == 1
+    return (
+        f"{mixture.points} {'point has' if one else 'points have'} no value: {'it covers' if one else 'each covers'} "
+        f"several levels of {in_sentence(mixture.label)} ({listed})."
+    )
 
 
 def _mixed_points(cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> str:
@@ -321,7 +342,7 @@ def _mixed_points(cells: Mapping[CellKey, Measured], baselines: Mapping[str, Lev
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
-    if not selected.rows and not selected.missing:
+    if not selected.rows and not selected.missing and not selected.mixtures:
         yield "No valid results match."
     if selected.invalid:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
@@ -356,7 +377,7 @@ def _missing_cells(selected: Selected) -> Iterator[str]:
     points = {(panel, x) for panel, _, x in grouped.cells}
     series = {(panel, key) for panel, key, _ in grouped.cells}
     wanted = {(panel, key, x) for panel, x in points for of, key in series if of == panel}
-    missing = wanted - grouped.cells.keys()
+    missing = wanted - grouped.cells.keys() - selected.mixed
     if not missing:
         return
     sums = selected.metric.adds_up and "direction" not in selected.query.dimensions
@@ -379,10 +400,11 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Co
     yield from order_notes(orders)
     compared = found.sentences + found.tested_points
     if compared and any(len(cell.values) > 1 for cell in cells.values()):
+        comparisons = f"{compared} {'comparison' if compared == 1 else 'comparisons'}"
+        of_run = f" and the {len(selected.questions)} factors of the run" if len(selected.questions) > 1 else ""
         yield (
-            f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {compared} "
-            f"{'comparison' if compared == 1 else 'comparisons'} (Holm, 5 % for any false claim on the page); 95 % CIs "
-            "are not."
+            f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {comparisons}{of_run} "
+            "(Holm, at most 5 % for any false claim); 95 % CIs are not."
         )
     if selected.metric.column in PERCENTILES:
         yield (

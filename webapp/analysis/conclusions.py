@@ -5,9 +5,8 @@ luck. Likewise the mean over points is at least as uncertain as the differences 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from statistics import fmean, median
 
 from webapp.analysis.answer import Level
@@ -15,6 +14,8 @@ from webapp.analysis.cells import NOT_COMPARED, CellKey, Grouped, Measured
 from webapp.analysis.claims import (
     MIN_BLOCKS,
     NOTHING,
+    OF_POINTS,
+    OF_SENTENCES,
     Claim,
     Contrast,
     ContrastTest,
@@ -212,13 +213,12 @@ class GroupedCells:
     baselines: Mapping[str, Level]  # panel key -> the series with which the others of its chart are compared
 
 
-def conclusions(comparisons: Sequence[GroupedCells], margin: float, looks: Looks = ONE_LOOK) -> list[Conclusions]:
-    """One for each. All their claims are corrected together."""
-    pages = [_Page(each) for each in comparisons]
-    sentences = claims([test for page in pages for test in page.sentence_tests], margin, looks)
-    points = claims([test for page in pages for test in page.point_tests], margin, looks)
-    of_sentences, of_points = iter(sentences), iter(points)
-    return [page.concluded(of_sentences, of_points, len(sentences), len(points)) for page in pages]
+def conclusions(comparison: GroupedCells, margin: float, *, questions: int = 1, looks: Looks = ONE_LOOK) -> Conclusions:
+    """`questions`: of the run that this comparison answers one of (`claims.claims`)."""
+    page = _Page(comparison)
+    of_sentences = claims(page.sentence_tests, margin, OF_SENTENCES, questions=questions, looks=looks)
+    of_points = claims(page.point_tests, margin, OF_POINTS, questions=questions, looks=looks)
+    return page.concluded(of_sentences, of_points)
 
 
 class _Page:
@@ -249,19 +249,18 @@ class _Page:
     def _group_test(self, key: SeriesKey, group: PointGroup) -> ContrastTest:
         return self._series[key].group_test(group)
 
-    def concluded(
-        self, of_sentences: Iterator[Claim], of_points: Iterator[Claim], sentences: int, tested: int
-    ) -> Conclusions:
-        """Takes its claims from both iterators. The numbers count the claims of all comparisons."""
-        means = dict(zip(self._means, islice(of_sentences, len(self._means)), strict=True))
+    def concluded(self, of_sentences: Sequence[Claim], of_points: Sequence[Claim]) -> Conclusions:
+        """The claims are in the order of the tests."""
+        means = dict(zip(self._means, of_sentences, strict=False))
         extremes = {
             panel: self._extremes(*found, claim)
-            for (panel, found), claim in zip(self._ranges.items(), islice(of_sentences, len(self._ranges)), strict=True)
+            for (panel, found), claim in zip(self._ranges.items(), of_sentences[len(means) :], strict=True)
         }
-        claimed = dict(zip(self._points, islice(of_points, len(self._points)), strict=True))
+        claimed = dict(zip(self._points, of_points, strict=False))
+        of_groups = of_points[len(claimed) :]
         claimed |= {key: means[series] for key, series in self._alone.items()}
         groups: dict[SeriesKey, list[tuple[PointGroup, PointResult]]] = {}
-        for (key, group), claim in zip(self._groups, islice(of_points, len(self._groups)), strict=True):
+        for (key, group), claim in zip(self._groups, of_groups, strict=True):
             groups.setdefault(key, []).append((group, PointResult(self._group_test(key, group), claim)))
         results = {
             key: SeriesResult(
@@ -275,7 +274,7 @@ class _Page:
             for key, chart in self._series.items()
         }
         points = {key: PointResult(test, claimed[key]) for key, test in self._all_points.items()}
-        return Conclusions(points, results, extremes, sentences, tested)
+        return Conclusions(points, results, extremes, len(of_sentences), len(of_points))
 
     def _extremes(self, low: CellKey, high: CellKey, count: int, test: ContrastTest, claim: Claim) -> Extremes:
         order = same_order([(self._cells[high], self._cells[low])])

@@ -94,10 +94,11 @@ def _selections(
 def compared_rows(
     selections: Sequence[Selected], document: PlanDocument, looks: Looks
 ) -> Iterator[tuple[ResultRow, bool]]:
-    """The results of each comparison, and whether it is open. All comparisons are corrected together; those of the
-    factors in `document.decide`, or of all factors, must be decided."""
+    """The results of each comparison, and whether it is open. The comparisons share the chance of a false decision;
+    those of the factors in `document.decide`, or of all factors, must be decided."""
     compared = [cells_of(each, baseline_of(each.query, each.grouped)) for each in selections]
-    concluded = conclusions(compared, document.decide_percent / 100, looks) if selections else []
+    margin, questions = document.decide_percent / 100, max(1, len(selections))
+    concluded = [conclusions(each, margin, questions=questions, looks=looks) for each in compared]
     wanted = [
         each
         for each in zip(selections, compared, concluded, strict=True)

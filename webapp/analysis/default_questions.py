@@ -35,6 +35,7 @@ from webapp.plans.values import Value
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, Level, write_level
 from webapp.results.reading.points import TargetPoint
+from webapp.results.reading.rows import ResultRow
 
 Point = Mapping[str, Value]
 TARGET, HOST, LAYOUT, BLOCK = "target", "host", "layout", "block_size"
@@ -80,6 +81,16 @@ def questions_of(measured: Sequence[TargetPoint]) -> list[Chosen]:
     found, metric = _Measured(measured), _metric(measured)
     factors = [replace(chosen, metric=metric) for chosen in found.questions()]
     return [*factors, *load_questions(measured)] if found.is_load else factors
+
+
+def questions_of_run(rows: Sequence[ResultRow]) -> tuple[Chosen, ...]:
+    """Those about the factors that vary among the results of one run; empty for results of several runs or of imports,
+    and if no factor varies."""
+    if len({row.run for row in rows}) != 1 or rows[0].imported:
+        return ()
+    places = {(row.target_name, row.label, row.part, row.point_key): row for row in rows}
+    measured = [TargetPoint(row.target_name, row.point, row.label, row.part) for row in places.values()]
+    return tuple(chosen for chosen in questions_of(measured) if chosen.about)
 
 
 def load_questions(measured: Sequence[TargetPoint]) -> list[Chosen]:

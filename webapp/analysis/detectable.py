@@ -22,7 +22,7 @@ from django.db.models.functions import Ln
 from scipy.optimize import brentq
 from scipy.special import nctdtr, stdtrit
 
-from webapp.analysis.claims import ALPHA, EACH, MIN_BLOCKS
+from webapp.analysis.claims import ALPHA, MIN_BLOCKS, OF_POINTS
 from webapp.analysis.default_questions import TARGET, questions_of
 from webapp.analysis.dimensions import PART
 from webapp.hosts.models import Target
@@ -80,7 +80,7 @@ def smallest(repeats: int, comparisons: int, sigma: float) -> float:
     """The difference of ln(value) that is claimed at one of so many points with 85 % probability."""
     error = sigma * math.sqrt(2 / repeats)
     freedom = comparisons * (repeats - 1)
-    corrected = stdtrit(freedom, 1 - EACH / comparisons / 2) + stdtrit(freedom, _EACH)
+    corrected = stdtrit(freedom, 1 - OF_POINTS / comparisons / 2) + stdtrit(freedom, _EACH)
     limit = stdtrit(repeats - 1, 1 - ALPHA / 2)
     own = brentq(lambda shift: 1 - nctdtr(repeats - 1, shift, limit) - _EACH, 0.0, 30.0)
     return error * float(max(corrected, own))

@@ -329,11 +329,10 @@ def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequ
 
 
 def _following(one: Difference, compared: Collection[str]) -> Difference:
-    """A fact that the kernel derives from a compared setting is no second cause."""
+    """A fact that a compared factor brings about is no second cause: the kernel sets it along with a setting, a layout
+    is another device."""
     reasons = causes(one.name, compared) if one.kind is DifferenceKind.CONFOUNDED else []
-    if not reasons:
-        return one
-    return _follows(one, f"; the kernel sets it along with {' and '.join(reasons)}.")
+    return _follows(one, f": it follows from {' and '.join(reasons)}.") if reasons else one
 
 
 def _fact_text(name: str) -> Callable[[ResultRow], str]:

@@ -45,15 +45,18 @@ def setting_of(fact: str) -> str:
 
 
 def causes(fact: str, dimensions: Iterable[str]) -> list[str]:
-    """Labels of the compared settings that cause this fact."""
+    """Labels of the compared factors that cause this fact."""
     name = setting_of(fact)
     return [label_of(cause) for cause in dimensions if name in EFFECTS.get(cause, ()) or _made_by(cause, fact)]
 
 
 def _made_by(cause: str, fact: str) -> bool:
-    """A different layout is a different device or file system, so all their facts follow from it.
-    More targets at once are more drives, so facts that identify drives follow from it.
+    """A different layout is a different device or file system, so all their facts follow from it, but not the
+    controller, which is there before. More targets at once are more drives, so facts that identify drives follow from
+    it.
     """
+    if fact.startswith("device.controller."):
+        return False
     if cause in (AT_ONCE, HOSTS_AT_ONCE):
         return fact in IDENTITY
     return cause.partition(".")[0] == "layout" and fact.startswith(("device", "file_system"))

@@ -1,5 +1,4 @@
-"""The sentences that answer one question of a run. They are read without the page, so a difference is claimed only if
-it is certain enough for a headline (`claims.HEADLINE_P`).
+"""The sentences that answer one question of a run, with the claims of its comparison.
 
 Certain differences come first. Series without one share a sentence, whatever their small differences are: so two runs
 of one plan have the same sentences unless their claims differ.
@@ -8,13 +7,23 @@ of one plan have the same sentences unless their claims differ.
 from collections.abc import Iterable, Iterator, Sequence
 from math import log
 
-from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, FindingKind, Mark, Panel, Series, once
+from webapp.analysis.answer import (
+    DIFFERENCES,
+    Cell,
+    Comparison,
+    Conclusion,
+    Finding,
+    FindingKind,
+    Mark,
+    Panel,
+    Series,
+    once,
+)
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, ONCE, in_sentence, shown
 
 MOST_DIFFERENCES = 3
-_CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 Compared = tuple[Panel, Series]
@@ -33,7 +42,7 @@ def headline_conclusion(made: Comparison) -> Conclusion:
         return Conclusion.NONE
     compared = [series for _, series in _with_ratio(made)]
     alone = [series for panel in made.panels for series in panel.series if series.headline]
-    known = {series.headline_conclusion for series in compared or alone[:1]}
+    known = {series.conclusion for series in compared or alone[:1]}
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
@@ -105,12 +114,12 @@ def differences(made: Comparison) -> list[Finding]:
     found = [
         _finding(made, FindingKind.DIFFERENCE, [each], _named(each[0], each[1].headline))
         for each in compared
-        if each[1].headline_conclusion in _CERTAIN
+        if each[1].conclusion in DIFFERENCES
     ]
     for conclusion, kind in ((Conclusion.EQUAL, FindingKind.EQUAL), (Conclusion.NONE, FindingKind.UNCERTAIN)):
         by_baseline: dict[str, list[Compared]] = {}
         for panel, series in compared:
-            if series.headline_conclusion is conclusion:
+            if series.conclusion is conclusion:
                 by_baseline.setdefault(_baseline(panel), []).append((panel, series))
         found += [
             _finding(made, kind, own, _together(made, conclusion, baseline, own))

@@ -6,9 +6,9 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
 
-from webapp.analysis.answer import Comparison, Conclusion, Finding, Struct
+from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, Struct
 from webapp.analysis.claims import listed
-from webapp.analysis.comparing import Selected, comparisons_of, read_all, select_from
+from webapp.analysis.comparing import compare, comparison_of, read_all, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
 from webapp.analysis.evidence import AT_A_LEVEL, RunFinding, Source, place_of_evidence, with_evidence
 from webapp.analysis.experiments import next_experiment
@@ -29,7 +29,6 @@ from webapp.runs.reasons import sentence
 VERSION = 3  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 MOST_FACTORS = 3  # in a headline; the others are named
-_CERTAIN = (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT)
 Compared = tuple[Chosen, Comparison]
 
 
@@ -45,7 +44,7 @@ class FactorAnswer(Struct, frozen=True, kw_only=True):
 
 
 class RunAnswer(Struct, frozen=True, kw_only=True):
-    """Claims of all factors are corrected together for the number of comparisons."""
+    """Each factor has the claims of its comparison in Explore."""
 
     headline: str  # "" without results
     conclusion: Conclusion  # the strongest claim of the headline
@@ -77,7 +76,7 @@ def _answer(run: Run) -> RunAnswer:
     factors = [_of_factor(run.number, *each) for each in compared if _has_ratio(each[1])]
     if not factors or len(about) < len(questions):
         factors += [_of_load(run.number, *each) for each in loads]
-    factors.sort(key=lambda each: each.conclusion not in _CERTAIN)  # stable
+    factors.sort(key=lambda each: each.conclusion not in DIFFERENCES)  # stable
     return RunAnswer(
         headline=" ".join(_headline(factors)),
         conclusion=factors[0].conclusion if factors else Conclusion.NONE,
@@ -101,9 +100,9 @@ def _failures(run: Run) -> str:
 def _headline(factors: Sequence[FactorAnswer]) -> Iterator[str]:
     yield from (each.text for each in factors[:MOST_FACTORS])
     rest = factors[MOST_FACTORS:]
-    if certain := _labels(each for each in rest if each.conclusion in _CERTAIN):
+    if certain := _labels(each for each in rest if each.conclusion in DIFFERENCES):
         yield f"Levels of {certain} differ, too."
-    if others := _labels(each for each in rest if each.conclusion not in _CERTAIN):
+    if others := _labels(each for each in rest if each.conclusion not in DIFFERENCES):
         yield f"No certain difference between levels of {others}."
 
 
@@ -115,7 +114,7 @@ def _labels(factors: Iterable[FactorAnswer]) -> str:
 def _comparisons(
     number: int, asked: ResultFilter, about: Sequence[Chosen], load: Sequence[Chosen]
 ) -> tuple[list[Compared], list[Compared]]:
-    """Of factors, whose claims are corrected together, and of axes of load. Without comparisons that cannot be made, as
+    """Of factors and of axes of load. Without comparisons that cannot be made, as
     with too many series. The results are read once."""
     found = ResultQuery.of(asked)
     try:
@@ -126,17 +125,15 @@ def _comparisons(
 
 
 def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Sequence[ResultRow]) -> list[Compared]:
-    selections: list[tuple[Chosen, Selected]] = []
+    made: list[Compared] = []
     for chosen in questions:
         query = read_query(_pairs(number, chosen))
         with suppress(CompareRefused):
             if chosen.fixed:
-                fewer = ResultQuery.of(query.results)
-                selections.append((chosen, select_from(query, fewer, read_all(fewer))))
+                made.append((chosen, compare(query)))
             else:
-                selections.append((chosen, select_from(query, found, rows)))
-    made = comparisons_of([selected for _, selected in selections])
-    return list(zip([chosen for chosen, _ in selections], made, strict=True))
+                made.append((chosen, comparison_of(select_from(query, found, rows))))
+    return made
 
 
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:

@@ -8,7 +8,18 @@ from msgspec.structs import replace
 
 from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Series
 from webapp.analysis.cells import CellKey, Grouped, Measured, is_clear
-from webapp.analysis.claims import MIN_BLOCKS, NOTHING, Claim, Side, Where, by_parts, by_range, listed, opposites
+from webapp.analysis.claims import (
+    MIN_BLOCKS,
+    NOTHING,
+    Claim,
+    Side,
+    Where,
+    by_parts,
+    by_range,
+    listed,
+    may_be_modes,
+    opposites,
+)
 from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult, no_ratio
 from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
 from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
@@ -90,7 +101,6 @@ class Table:
             sentence=sentences.page,
             conclusion=sentences.conclusion,
             headline=sentences.headline,
-            headline_conclusion=sentences.headline_conclusion,
             against_baseline=self._overall(result) if result else None,
             points=len(result.points) if result else 0,
             order=extremes.order if extremes else result.order if result else "",
@@ -102,15 +112,24 @@ class Table:
         if result.ratio is None:
             return None
         claim = NOTHING if self.differs_both_ways(result) else result.claim
-        return self._against(result.ratio, claim, result.n, result.order)
+        return self._against(result.ratio, claim, result.n, result.order, modes=self._may_be_modes(result))
+
+    def _may_be_modes(self, result: SeriesResult) -> bool:
+        """Of the claim of a sentence: the mean over all points, or each side of `_opposites`."""
+        compared = len(self._grouped.series) - 1
+        if result.ratio is not None and not self.differs_both_ways(result):
+            applications = result.n * (len(result.points) if self._is_cheap else 1)
+            return may_be_modes(applications, compared, result.ratio.value)
+        sides = [one for _, one in self._opposite_groups(result)] or [self._found.points[key] for key in result.points]
+        return any(may_be_modes(one.n, compared, one.ratio.value) for one in sides if one.claim.different)
 
     def differs_both_ways(self, result: SeriesResult) -> bool:
         """Whether some points are certainly higher and others lower: their mean is neither better nor worse, nor
         equal."""
         return self._opposites(result) is not None
 
-    def _against(self, ratio: Ratio, claim: Claim, n: int, order: str) -> BaselineRatio:
-        conclusion = claim.conclusion(order)
+    def _against(self, ratio: Ratio, claim: Claim, n: int, order: str, *, modes: bool = False) -> BaselineRatio:
+        conclusion = claim.conclusion(order, modes=modes)
         is_certain = conclusion is Conclusion.DIFFERENT
         return BaselineRatio(
             ratio=ratio,
@@ -127,21 +146,10 @@ class Table:
         result = self._found.series.get((panel.key, series.key))
         extremes = self._found.extremes.get(panel.key)
         if extremes:
-            fits = extremes.claim.fits_headline(extremes.n, extremes.points - 1, extremes.ratio)
-            return self._range(extremes).sentences(fits_headline=fits)
+            return self._range(extremes).sentences
         if series.key == self._baselines[panel.key].key:
             return Sentences()
-        against = self._statement(panel, series, result)
-        claim, ratio = against.claim, against.ratio
-        compared, applications = len(self._grouped.series) - 1, against.n * (against.points if self._is_cheap else 1)
-        fits = ratio is None or not claim.different or claim.fits_headline(applications, compared, ratio.value)
-        if against.opposites and result:
-            points = [self._found.points[key] for key in result.points]
-            inside = [one for _, one in self._opposite_groups(result)] or points
-            fits = all(
-                one.claim.fits_headline(one.n, compared, one.ratio.value) for one in inside if one.claim.different
-            )
-        return against.sentences(fits_headline=fits)
+        return self._statement(panel, series, result).sentences
 
     def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
         inside = [self._found.points[key] for key in result.points] if result else []
@@ -164,6 +172,7 @@ class Table:
             compared=self._found.sentences,
             opposites=self._opposites(result) if result else None,
             single=self._single(result) if result else None,
+            modes=self._may_be_modes(result) if result else False,
         )
 
     def _single(self, result: SeriesResult) -> tuple[str, str] | None:
@@ -246,6 +255,7 @@ class Table:
             n=found.n,
             points=found.points,
             order=found.order,
+            modes=may_be_modes(found.n, found.points - 1, found.ratio),
         )
 
     # ---- cells
@@ -253,16 +263,19 @@ class Table:
     def cell(self, key: CellKey, level: int) -> Cell:
         measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
         summary = summarise(list(measured.values.values()), measured.step)
-        series = self._found.series.get((key[0], key[1]))
+        result = self._found.series.get((key[0], key[1]))
+        against = None
+        if result and result.points == (key,):  # the sentence is about this point
+            against = self._overall(result)
+        elif found:
+            against = self._against(found.ratio, found.claim, found.n, result.order if result else "")
         return Cell(
             level=level,
             summary=summary,
             text=self._metric.format(summary.mean),
             spread_text=self._spread(summary),
             doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
-            against_baseline=self._against(found.ratio, found.claim, found.n, series.order if series else "")
-            if found
-            else None,
+            against_baseline=against,
         )
 
     def _spread(self, summary: Summary) -> str:

@@ -32,12 +32,12 @@ from statistics import geometric_mean
 
 from webapp.analysis.answer import Conclusion, Level
 from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES, CellKey, Grouped, Measured
-from webapp.analysis.claims import EACH, MIN_BLOCKS, UNKNOWN_ORDER, Contrast, ContrastTest, Pair, holm
+from webapp.analysis.claims import MIN_BLOCKS, OF_POINTS, UNKNOWN_ORDER, Contrast, ContrastTest, Pair, holm
 from webapp.analysis.conclusions import GroupedCells, PointResult, conclusions, no_ratio
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named
-from webapp.analysis.words import order_notes
+from webapp.analysis.words import order_notes, two_speeds
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import Metric, Missing
 from worker.contract.packing import LAST_BUCKET_NS
@@ -157,11 +157,12 @@ class _Test:
             return Outcome.UNCLEAR, CONTAINS_LIMIT
         excess = self._excess(shown)
         if excess < 0:
-            return (Outcome.PASSES, "") if _tail(shown, -excess) <= EACH else (Outcome.UNCLEAR, CONTAINS_LIMIT)
-        if not self.differs or corrected > EACH:
+            return (Outcome.PASSES, "") if _tail(shown, -excess) <= OF_POINTS else (Outcome.UNCLEAR, CONTAINS_LIMIT)
+        if not self.differs or corrected > OF_POINTS:
             return Outcome.UNCLEAR, MAY_BE_CHANCE
         drift = MAY_BE_DRIFT_OF_IMPORTS if self.order == UNKNOWN_ORDER else MAY_BE_DRIFT
-        return Outcome.FAILS, drift if self.order else ""
+        modes = f"may be chance: {two_speeds(shown.n)}" if self.conclusion is Conclusion.MAY_BE_MODES else ""
+        return Outcome.FAILS, drift if self.order else modes
 
 
 def _tail(one: Contrast, excess: float) -> float:
@@ -182,10 +183,13 @@ def judge(
     names: tuple[str, str] = ("candidate", "baseline"),
     levels: Mapping[str, Level] | None = None,
     measured: Collection[str] = (),
+    questions: int = 1,
+    is_cheap: bool = False,
 ) -> tuple[Row, ...]:
     """Rows by metric: the means of each direction, then the cells of the baseline run. `run` and `baseline` have cells
     by metric key. `names` of both sides and `levels` of point keys are for sentences. `measured` has the keys of the
-    points of which the run has results, with or without a value.
+    points of which the run has results, with or without a value. `questions` of the run that both sides are of
+    (`analysis.claims`). `is_cheap`: the factor in which they differ is applied anew for each trial.
 
     With `single_values`, there is no mean if no cell has enough repeats for it.
     """
@@ -193,8 +197,9 @@ def judge(
     cells: list[_Test] = []
     for key, tolerance in tolerances.items():
         question = _Question(
-            metric_named(key), tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values
-        )
+            metric_named(key), tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values,
+            questions, is_cheap,
+        )  # fmt: skip
         means += question.means()
         cells += question.cells(measured)
     order = {key: place for place, key in enumerate(tolerances)}
@@ -215,7 +220,7 @@ class _Question:
 
     def __init__(
         self, metric: Metric, tolerance: float, mine: Cells, theirs: Cells, names: tuple[str, str],
-        levels: Mapping[str, Level], single_values: bool,
+        levels: Mapping[str, Level], single_values: bool, questions: int, is_cheap: bool,
     ) -> None:  # fmt: skip
         self._metric, self._tolerance, self._single_values = metric, tolerance, single_values
         self._mine, self._theirs = mine, theirs
@@ -232,10 +237,10 @@ class _Question:
             for cell, one in own.items()
             if cell[1] in self._panels
         }
-        (self._found,) = conclusions([GroupedCells(grouped, measured, baselines)], tolerance / 100)
+        self._found = conclusions(GroupedCells(grouped, measured, baselines), tolerance / 100, questions=questions)
         self._table = Table(
             metric=metric, x=MATCHED, baselines=baselines, grouped=grouped, cells=measured, found=self._found, form="",
-            margin=tolerance / 100,
+            margin=tolerance / 100, is_cheap=is_cheap,
         )  # fmt: skip
 
     def _key(self, cell: Cell, side: str = _CANDIDATE) -> CellKey:
@@ -279,11 +284,13 @@ class _Question:
     def _repeated(self, cell: Cell, mine: Measured, theirs: Measured, result: PointResult) -> _Test:
         direction = cell[1]
         order = self._found.series[direction, _CANDIDATE].order
-        is_alone = self._cells_of[direction] == 1
+        is_alone = self._found.series[direction, _CANDIDATE].points == (self._key(cell),)
+        sentences = self._table.sentences(self._panels[direction], self._series) if is_alone else None
         return _Test(
             self._metric, self._tolerance, cell, direction, 1, theirs.mean, mine.mean, tested=result.test,
-            differs=result.claim.different, conclusion=result.claim.conclusion(order), order=order,
-            sentence=self._table.sentences(self._panels[direction], self._series).page if is_alone else "",
+            differs=result.claim.different, order=order,
+            conclusion=sentences.conclusion if sentences else result.claim.conclusion(order),
+            sentence=sentences.page if sentences and self._cells_of[direction] == 1 else "",
         )  # fmt: skip
 
     def _without_interval(self, cell: Cell, mine: Measured, theirs: Measured) -> _Test:

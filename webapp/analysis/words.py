@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.analysis.answer import BaselineRatio, Conclusion
+from webapp.analysis.answer import DIFFERENCES, BaselineRatio, Conclusion
 from webapp.analysis.claims import MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
@@ -65,6 +65,8 @@ def unclear(against: BaselineRatio) -> str:
         return "No difference beyond the margin."
     if against.conclusion is Conclusion.MAY_BE_DRIFT:
         return "May be drift: the series always ran in the same order, or the order is unknown."
+    if against.conclusion is Conclusion.MAY_BE_MODES:
+        return f"May be chance: {two_speeds(against.n)}."
     low, high = against.ratio.low, against.ratio.high
     if low is not None and high is not None and not low <= 1 <= high:
         return "May be chance: the interval is not corrected for the number of comparisons on this page."
@@ -104,14 +106,18 @@ def order_notes(orders: Collection[str]) -> Iterator[str]:
         )
 
 
+def two_speeds(n: int) -> str:
+    """Why a difference may be chance if `claims.may_be_modes`."""
+    return f"{n} repeats do not exclude a system with two speeds"
+
+
 @dataclass(frozen=True)
 class Sentences:
-    """Of the page and of a headline, with their claims."""
+    """Of the page and of a headline. Both make one claim."""
 
     page: str = ""
     conclusion: Conclusion = Conclusion.NONE
     headline: str = ""
-    headline_conclusion: Conclusion = Conclusion.NONE
 
 
 @dataclass(frozen=True)
@@ -136,6 +142,7 @@ class Statement:
     compared: int  # comparisons on the page that were corrected together
     opposites: tuple[Side, Side] | None  # higher and lower, if points differ for certain in both directions
     single: tuple[str, str] | None = None  # baseline and series, if both have one value in all
+    modes: bool = False  # claims.may_be_modes
 
     @property
     def sentence(self) -> str:
@@ -166,26 +173,19 @@ class Statement:
         """Of `sentence`."""
         is_rounded_away = self.claim.equal and self._value in NONE  # else: 0.0 % faster
         different = bool(self.opposites) or (self.claim.different and not is_rounded_away)
-        return replace(self.claim, different=different).conclusion(self.order)
+        return replace(self.claim, different=different).conclusion(self.order, modes=self.modes)
 
-    def sentences(self, *, fits_headline: bool) -> Sentences:
+    @property
+    def sentences(self) -> Sentences:
         """Without a claim, all headlines have one form: two runs of one plan differ in it only if their claims do."""
-        has_claim = self.conclusion is not Conclusion.NONE
-        if fits_headline and (has_claim or self.single):
-            return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
-        return Sentences(self.sentence, self.conclusion, self.neutral)
+        is_neutral = self.conclusion is Conclusion.NONE and not self.single
+        return Sentences(self.sentence, self.conclusion, self.neutral if is_neutral else self.sentence)
 
     @property
     def neutral(self) -> str:
         """The numbers without a claim."""
         if self.ratio is None:
             return self.sentence
-        if self.opposites:
-            values = [value for side in self.opposites for value in side.ratios]
-            return (
-                f"{self.name} showed {self._range(values)} {self._what} against {self.baseline}, {self.points} points; "
-                "not certain."
-            )
         sure = certainty(self.ratio, self.n, self.form)
         return f"{self._observation} ({sure}){self._over}; not certain."
 
@@ -195,7 +195,7 @@ class Statement:
 
     @property
     def _result(self) -> str:
-        if self.conclusion in (Conclusion.DIFFERENT, Conclusion.MAY_BE_DRIFT):
+        if self.conclusion in DIFFERENCES:
             return self._difference
         if self.conclusion is Conclusion.EQUAL:
             return f"{self.name} and {self.baseline} differ by less than {100 * self.margin:g} % in {self._what}"
@@ -304,7 +304,9 @@ class Statement:
         """A further sentence, without its full stop."""
         if self.order == UNKNOWN_ORDER:
             return f". This may be drift: {_NO_TIMES}"
-        return f". This may be drift: {self.name} always ran {self.order} {self.baseline}" if self.order else ""
+        if self.order:
+            return f". This may be drift: {self.name} always ran {self.order} {self.baseline}"
+        return f". This may be chance: {two_speeds(self.n)}" if self.modes else ""
 
 
 @dataclass(frozen=True)
@@ -321,26 +323,18 @@ class RangeStatement:
     n: int
     points: int
     order: str  # before | after: the highest always ran so; UNKNOWN_ORDER; "" if the order changed
+    modes: bool  # claims.may_be_modes
 
     @property
-    def sentence(self) -> str:
-        return self._claimed if self.claim.different else self.neutral
-
-    @property
-    def conclusion(self) -> Conclusion:
-        """Of `sentence`."""
-        return self.claim.conclusion(self.order)
-
-    def sentences(self, *, fits_headline: bool) -> Sentences:
-        if fits_headline:
-            return Sentences(self.sentence, self.conclusion, self.sentence, self.conclusion)
-        neutral = replace(self.claim, different=False).conclusion(self.order)
-        return Sentences(self.sentence, self.conclusion, self.neutral, neutral)
+    def sentences(self) -> Sentences:
+        sentence = self._claimed if self.claim.different else self._unclaimed
+        return Sentences(sentence, self.claim.conclusion(self.order, modes=self.modes), sentence)
 
     @property
     def _claimed(self) -> str:
         why = _NO_TIMES if self.order == UNKNOWN_ORDER else "they always ran in the same order"
-        drift = f". This may be drift: {why}" if self.order else ""
+        chance = f". This may be chance: {two_speeds(self.n)}" if self.modes else ""
+        drift = f". This may be drift: {why}" if self.order else chance
         return f"{self._values} over {self.points} points{drift}."
 
     @property
@@ -348,7 +342,7 @@ class RangeStatement:
         return f"{self.metric.label} is between {self.low} ({self.low_at}) and {self.high} ({self.high_at})"
 
     @property
-    def neutral(self) -> str:
+    def _unclaimed(self) -> str:
         values = f"{self._values} at {self.points} points"
         if self.claim.equal:
             return f"{values}: they differ by less than {100 * self.margin:g} %."
@@ -356,6 +350,4 @@ class RangeStatement:
             return f"{values}, {ONCE}."
         if self.n < MIN_BLOCKS:
             return f"{values} (n = {self.n}: too few repeats)."
-        if self.claim.different:
-            return f"{values} (n = {self.n}); not certain."
         return f"{values}: the repeats cannot tell them apart (n = {self.n})."

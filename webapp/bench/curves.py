@@ -213,7 +213,7 @@ def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:
         Series(
             key=str(product), name=names[product], is_baseline=False,
             cells=tuple(structs.replace(cell, level=places[level]) for level, cell in cells.items() if not cell.doubts),
-            sentence="", conclusion=Conclusion.NONE, headline="", headline_conclusion=Conclusion.NONE,
+            sentence="", conclusion=Conclusion.NONE, headline="",
             against_baseline=None, points=0, order="",
         )
         for product, cells in curve.points.items()

@@ -349,7 +349,7 @@ def _concluded(
         products, [key for key, p in grid.panels.items() if p.choice == RATE], cells
     )
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
-    (found,) = conclusions([GroupedCells(grouped, cells, baselines)], MARGIN)
+    found = conclusions(GroupedCells(grouped, cells, baselines), MARGIN)
     form = form_of([one.ratio.value for one in found.points.values()])
     tables = {
         metric.key: Table(

@@ -2,7 +2,8 @@
 
 A cell is a target, a point and a direction. The target does not count if each side has only one, nor do factors that
 either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`. If an import has several
-tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own. `ignored` names further factors
+tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own; so is each part of a plan, if one
+side has equal points in several. `ignored` names further factors
 that do not count; UNSTATED stands for all that only one side states, such as the options of fio against a published
 table.
 
@@ -20,12 +21,13 @@ import msgspec
 
 from webapp.analysis.answer import Level
 from webapp.analysis.cells import CellKey, Grouped, measured
-from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
+from webapp.analysis.default_questions import questions_of_run
+from webapp.analysis.dimensions import ABSENT_LEVEL, PART, matched_level
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, with_observed
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
-from webapp.plans.points import in_order, varying
+from webapp.plans.points import differing, in_order, varying
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
@@ -146,7 +148,7 @@ UNSTATED = "unstated"
 @dataclass(frozen=True)
 class Place:
     """`target` is "" if each side has only one. `point` is without the factors that a filter names, and has the name of
-    the test where an import has several."""
+    the test where an import has several, and the part of the plan if parts have equal points."""
 
     target: str
     point: Point
@@ -214,9 +216,12 @@ def judge_read(
         raise Refusal("same_results", words)
     theirs, mine = _without(baseline, candidate, shared)
     measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
+    questions = questions_of_run([*theirs, *mine])
+    differ = differing([row.point for row in (*theirs, *mine)]) & {*baseline.named, *candidate.named}
     rows = judge(
         *measured_by, wanted, single_values=single_values, names=(candidate.name, baseline.name), levels=cells.levels,
-        measured={cells.key(row)[0] for row in mine},
+        measured={cells.key(row)[0] for row in mine}, questions=max(1, len(questions)),
+        is_cheap=bool(questions and differ) and not any(FACTORS[name].cost for name in differ),
     )  # fmt: skip
     new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
     return TwoSides(
@@ -246,13 +251,16 @@ class _Cells:
     by_target: bool
     named: Collection[str]  # factors in filters, and ignored ones
     several_tests: Collection[tuple[str, str]]  # cells in which an import has several
+    by_part: bool
     places: dict[str, Place]
 
     @classmethod
     def of(cls, theirs: Sequence[ResultRow], mine: Sequence[ResultRow], *, named: Collection[str]) -> "_Cells":
         several = any(len({target_of(row) for row in side}) > 1 for side in (theirs, mine))
-        unparted = cls(several, named, (), {})
-        made = cls(several, named, places_of_several_tests((*theirs, *mine), unparted.key), {})
+        unparted = cls(several, named, (), by_part=False, places={})
+        tests = places_of_several_tests((*theirs, *mine), unparted.key)
+        by_part = any(_parts_are_alike(side) for side in (theirs, mine))
+        made = cls(several, named, tests, by_part=by_part, places={})
         for side in (theirs, mine):
             made.add(side)
         return made
@@ -273,6 +281,8 @@ class _Cells:
         place = Place(target_of(row) if self.by_target else "", point)
         if row.imported and (_text(place), row.direction) in self.several_tests:
             return replace(place, point={**point, TEST: row.test})
+        if self.by_part and row.part:
+            return replace(place, point={**point, PART: row.part})
         return place
 
     @property
@@ -281,8 +291,8 @@ class _Cells:
         differ only in factors that do not apply keep their own key."""
         points = [place.point for place in self.places.values()]
         names = tuple(name for name in varying(points) if name in FACTORS)
-        by_test = len({point.get(TEST) for point in points}) > 1
-        levels = {key: _level(place, names, by_test=by_test) for key, place in self.places.items()}
+        others = [name for name in (TEST, PART) if len({point.get(name) for point in points}) > 1]
+        levels = {key: _level(place, names, others) for key, place in self.places.items()}
         counts = Counter(level.key for level in levels.values())
         return {key: level if counts[level.key] == 1 else Level(key, level.text, None) for key, level in levels.items()}
 
@@ -303,9 +313,16 @@ class _Cells:
         return {(key, way): cell for (_, key, way), cell in found.items()}
 
 
-def _level(place: Place, names: tuple[str, ...], *, by_test: bool) -> Level:
-    others = ((place.target,) if place.target else ()) + ((str(place.point.get(TEST, "")),) if by_test else ())
-    return matched_level(names, tuple(place.point.get(name, ABSENT_LEVEL) for name in names), others)
+def _level(place: Place, names: tuple[str, ...], others: Sequence[str]) -> Level:
+    """`others`: names in the point that are no factors."""
+    texts = [*([place.target] if place.target else []), *(str(place.point.get(name, "")) for name in others)]
+    return matched_level(names, tuple(place.point.get(name, ABSENT_LEVEL) for name in names), tuple(texts))
+
+
+def _parts_are_alike(rows: Sequence[ResultRow]) -> bool:
+    """Whether several parts of a plan have equal points on one target."""
+    places = {(row.source, row.target_name, row.point_key, row.part) for row in rows}
+    return len({place[:3] for place in places}) < len(places)
 
 
 def _text(place: Place) -> str:

@@ -1,5 +1,6 @@
 """The order in which results were measured."""
 
+import random
 from datetime import timedelta
 from itertools import groupby
 
@@ -16,3 +17,13 @@ def alternate(run: Run) -> None:
             seconds = place if repeat % 2 else -place
             at = START + timedelta(hours=repeat, seconds=seconds)
             Result.objects.filter(pk=result.pk).update(measured_at=at)
+
+
+def shuffle(run: Run, chance: random.Random) -> None:
+    """Measured block by block, in random order."""
+    assert run.started_at is not None
+    for result in run.results.all():
+        assert result.repeat is not None
+        minute, second = chance.randrange(60), chance.randrange(60)
+        result.measured_at = run.started_at.replace(hour=result.repeat, minute=minute, second=second)
+        result.save(update_fields=["measured_at"])

@@ -1,11 +1,21 @@
-"""What a headline may claim."""
+"""What sentences and points may claim."""
 
 from collections import Counter
 from random import Random
 
 import pytest
 
-from webapp.analysis.claims import EACH, Claim, Contrast, ContrastTest, claims, modes_chance
+from webapp.analysis.answer import Conclusion
+from webapp.analysis.claims import (
+    NOTHING,
+    OF_POINTS,
+    Claim,
+    Contrast,
+    ContrastTest,
+    claims,
+    may_be_modes,
+    modes_chance,
+)
 
 
 @pytest.mark.parametrize(
@@ -16,14 +26,27 @@ def test_two_modes_look_like_a_difference_with_a_known_chance(applications: int,
     assert modes_chance(applications, compared) == pytest.approx(chance, abs=1e-4)
 
 
-def test_a_headline_needs_more_applications_for_more_levels_unless_the_difference_is_large() -> None:
+def test_a_certain_difference_needs_more_applications_for_more_levels_unless_it_is_large() -> None:
+    assert may_be_modes(3, 1, 0.8)
+    assert not may_be_modes(4, 1, 0.8)
+    assert may_be_modes(4, 3, 0.8)
+    assert not may_be_modes(5, 3, 0.8)
+    assert not may_be_modes(3, 3, 0.4)
+
+
+def test_drift_and_modes_are_named_only_for_a_difference() -> None:
     claim = Claim(different=True, equal=False, p=0.001)
-    assert not claim.fits_headline(3, 1, 0.8)
-    assert claim.fits_headline(4, 1, 0.8)
-    assert not claim.fits_headline(4, 3, 0.8)
-    assert claim.fits_headline(5, 3, 0.8)
-    assert claim.fits_headline(3, 3, 0.4)
-    assert not Claim(different=True, equal=False, p=0.02).fits_headline(9, 1, 0.4)
+    assert claim.conclusion("", modes=False) is Conclusion.DIFFERENT
+    assert claim.conclusion("", modes=True) is Conclusion.MAY_BE_MODES
+    assert claim.conclusion("after", modes=True) is Conclusion.MAY_BE_DRIFT
+    assert NOTHING.conclusion("after", modes=True) is Conclusion.NONE
+
+
+def test_the_questions_of_a_run_share_the_chance_of_a_false_claim() -> None:
+    one = Contrast(0.03, 1e-4, 6.0, 7, 0.0)
+    alone, shared = (claims([ContrastTest(one, one)], 0.05, questions=questions)[0] for questions in (1, 4))
+    assert (alone.different, shared.different) == (True, False)
+    assert shared.p == pytest.approx(4 * alone.p)
 
 
 def test_a_corrected_p_never_contradicts_the_interval_beside_it() -> None:
@@ -40,7 +63,7 @@ def test_a_corrected_p_never_contradicts_the_interval_beside_it() -> None:
             low, high = one.ratio.low, one.ratio.high
             assert low is not None
             assert high is not None
-            assert claim.different is (claim.p <= EACH)
+            assert claim.different is (claim.p <= OF_POINTS)
             assert not (claim.different and low <= 1 <= high)
             seen[claim.different, low <= 1 <= high] += 1
     assert set(seen) == {(True, False), (False, True), (False, False)}

@@ -7,7 +7,7 @@ import pytest
 import scipy
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.analysis.answer import Comparison, DifferenceKind, comparison_table
+from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import compare
 from webapp.analysis.dimensions import JOINER, joined
 from webapp.analysis.question import CompareQuery, CompareRefused, read_query
@@ -153,7 +153,8 @@ def test_drives_models_and_repeats_can_be_series(lab: Lab) -> None:
     lab.measure(10.0, 11.0, target=a_target(lab.target.host, "other"))
     assert len(compare(CompareQuery("iodepth", ("serial",))).panels[0].series) == 3
     by_model = compare(CompareQuery("iodepth", ("model",)))
-    assert [(d.kind, d.name) for d in by_model.differs] == [(DifferenceKind.POOLED, "target")]
+    assert [(one.name, one.points) for one in by_model.mixtures] == [("target", 1)]  # the unknown model has two
+    assert [series.name for series in by_model.panels[0].series] == ["FAST"]
     by_repeat = compare(CompareQuery("repeat", ("host",)))
     assert [level.text for level in by_repeat.levels] == ["repeat 1", "repeat 2"]
 

@@ -10,15 +10,18 @@ from webapp.tests.factories.results import FACTS, Lab
 pytestmark = pytest.mark.django_db
 
 
-def test_a_factor_that_varies_inside_a_point_is_pooled_and_reported(lab: Lab) -> None:
+def test_a_point_with_several_levels_of_a_factor_has_no_value(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
         lab.measure(10.0, 11.0, ioengine=engine, numjobs=1)
         lab.measure(40.0, 41.0, ioengine=engine, numjobs=4)
+    lab.measure(70.0, 71.0, iodepth=32)
     made = compare(ENGINES)
-    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.POOLED, "numjobs")]
-    assert "Jobs has several levels in one point (1, 4)" in made.differs[0].text
-    assert not made.single_factor
-    assert made.verdict == "Series differ in I/O engine alone; pooled over Jobs."
+    (mixture,) = made.mixtures
+    assert (mixture.name, mixture.points, [level.key for level in mixture.levels]) == ("numjobs", 2, ["1", "4"])
+    assert [(level.text, series.name) for level in made.levels for series in made.panels[0].series] == [
+        ("32", "io_uring")
+    ]
+    assert not any("not measured" in note for note in made.notes)
 
 
 def test_reads_and_writes_of_one_mix_are_not_averaged_silently(lab: Lab) -> None:
@@ -76,12 +79,20 @@ def test_a_setting_that_the_kernel_changes_with_the_compared_one_is_reported_but
     made = compare(CompareQuery("iodepth", ("scheduler",)))
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "device.nr_requests")]
     assert made.differs[0].text == (
-        "Queue size differs between series (bfq: 256; I/O scheduler none: 128); "
-        "the kernel sets it along with I/O scheduler."
+        "Queue size differs between series (bfq: 256; I/O scheduler none: 128): it follows from I/O scheduler."
     )
     assert made.single_factor
     made = compare(CompareQuery("scheduler"))
     assert made.differs[0].kind is DifferenceKind.ALONG_X
+
+
+def test_a_controller_does_not_follow_from_a_compared_layout(lab: Lab) -> None:
+    for line, controller in (("single / xfs", "HBA"), ("2 drives / btrfs", "RAID card")):
+        lab.measure(10.0, 11.0, layout=line, facts=FACTS | {"device.controller.model": controller, "layout": line})
+    made = compare(CompareQuery("iodepth", ("layout",)))
+    kinds = {one.name: one.kind for one in made.differs}
+    assert kinds["device.controller.model"] is DifferenceKind.CONFOUNDED
+    assert not made.single_factor
 
 
 def test_facts_that_follow_from_a_compared_layout_are_no_confounders(lab: Lab) -> None:

@@ -13,7 +13,6 @@ from webapp.analysis.latency import PERCENTS, chart_point, chart_points, distrib
 from webapp.analysis.question import CompareQuery, CompareRefused
 from webapp.analysis.timeline import Span, rates, time_lines
 from webapp.results.models import Result, Sample, known
-from webapp.screens.explore.ladder import ladder_of
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import START, Lab
 from webapp.tests.peak import measured_cost
@@ -65,21 +64,6 @@ def test_repeats_are_taken_together(lab: Lab, django_assert_num_queries: DjangoA
     assert (made.name, made.repeats, made.ios, made.is_baseline) == ("io_uring", 2, 1000, True)
     assert made.percentiles_ns == (1000, 2000, 2000, 3000, None, None, None)
     assert (made.cdf_ns, made.cdf_shares) == ((1000, 2000, 3000), (0.66, 0.96, 1.0))
-
-
-def test_percentiles_of_other_workloads_have_no_ratio(lab: Lab) -> None:
-    """Both engines are equal at 4 KiB; only one was measured at 1 MiB."""
-    for engine, block in (("io_uring", 4096), ("psync", 4096), ("psync", 2**20)):
-        (result,) = lab.measure(10.0, ioengine=engine, block_size=block)
-        store(result, {1000 * block // 4096: 100})
-    found = distributions(chart_point(select(ENGINES)))
-    assert [(one.name, one.same_levels) for one in found] == [("io_uring", True), ("psync", False)]
-    (median, *_) = ladder_of(found, "")
-    assert [(cell.text, cell.ratio) for cell in median.cells] == [("1.00 µs", ""), ("1.00 µs", "")]
-    (result,) = lab.measure(10.0, ioengine="io_uring", block_size=2**20)
-    store(result, {256000: 100})
-    (median, *_) = ladder_of(distributions(chart_point(select(ENGINES))), "")
-    assert [cell.ratio for cell in median.cells] == ["", "0.0 %"]
 
 
 def test_repeats_without_a_histogram_are_not_counted(lab: Lab) -> None:
@@ -141,15 +125,6 @@ def test_trials_are_aligned_at_their_start_and_the_mean_uses_existing_values(
     assert series.repeats == ((100.0, 200.0, None, 400.0), (200.0, 150.0))
     assert series.mean == (150.0, 175.0, None, 400.0)
     assert (made.bin_s, made.bin_text, made.metric) == (1, "", "iops")
-
-
-def test_several_workloads_at_a_point_have_no_mean_over_time(lab: Lab) -> None:
-    (one,) = lab.measure(10.0, numjobs=1)
-    (four,) = lab.measure(40.0, numjobs=4)
-    samples(one, {1: 10})
-    samples(four, {1: 40})
-    (series,) = time_lines(chart_point(select(ENGINES)), "iops").series
-    assert (series.repeats, series.mean) == (((10.0,), (40.0,)), ())
 
 
 def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:

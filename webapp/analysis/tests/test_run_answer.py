@@ -9,6 +9,7 @@ import pytest
 
 from webapp.analysis.answer import Conclusion
 from webapp.analysis.run_answer import RunAnswer, run_answer
+from webapp.analysis.tests.orders import shuffle
 from webapp.runs.models import Trial
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import Lab
@@ -38,18 +39,8 @@ def a_run(
             lab.measure(
                 *values, target=target, pattern=pattern, direction=DIRECTIONS[pattern], iodepth=depth, scheduler=name
             )
-    _shuffle(lab, chance)
+    shuffle(lab.run, chance)
     return run_answer(lab.run)
-
-
-def _shuffle(lab: Lab, chance: random.Random) -> None:
-    """Measured block by block, in random order."""
-    for result in lab.run.results.select_related("trial"):
-        assert result.repeat is not None
-        at = lab.run.started_at
-        assert at is not None
-        result.measured_at = at.replace(hour=result.repeat, minute=chance.randrange(60), second=chance.randrange(60))
-        result.save(update_fields=["measured_at"])
 
 
 def test_reads_and_writes_are_never_one_mean() -> None:
@@ -96,27 +87,11 @@ def test_a_difference_that_depends_on_a_target_names_both() -> None:
             change = effect if name == "none" else 1.0
             values = [1000 * change * chance.lognormvariate(0, 0.02) for _ in range(4)]
             lab.measure(*values, target=target, iodepth=depth, scheduler=name)
-    _shuffle(lab, chance)
+    shuffle(lab.run, chance)
     (answered,) = run_answer(lab.run).factors
     assert re.fullmatch(
         r".*none is faster than kyber at a/loop0 \(\+\d+ %\), but slower at a/loop1 \(−\d+ %\)\..*", answered.text
     ), answered.text
-
-
-def test_claims_of_all_factors_are_corrected_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = Lab(a_target(a_host("a"), "loop0"))
-    for name, engine, depth in product(("none", "kyber"), ("io_uring", "psync"), (1, 32)):
-        lab.measure(*(1000.0 + place for place in range(4)), scheduler=name, ioengine=engine, iodepth=depth)
-    corrected: list[int] = []
-
-    def holm(values: list[float]) -> list[float]:
-        corrected.append(len(values))
-        return values
-
-    monkeypatch.setattr("webapp.analysis.claims.holm", holm)
-    answer = run_answer(lab.run)
-    assert [factor.factor for factor in answer.factors] == ["scheduler", "ioengine"]
-    assert 2 in corrected  # the sentences of both factors
 
 
 def test_of_block_sizes_it_names_the_highest_iops_and_the_highest_bandwidth() -> None:

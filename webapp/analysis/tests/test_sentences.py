@@ -19,11 +19,11 @@ pytestmark = pytest.mark.django_db
 
 
 def test_its_sentences_agree_with_the_numbers(lab: Lab) -> None:
-    lab.measure(99.0, 100.0, 101.0)
-    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    lab.measure(99.0, 100.0, 101.0, 100.0)
+    lab.measure(62.0, 62.0, 62.0, 62.0, ioengine="psync")
     alternate(lab.run)
     made = compare(ENGINES)
-    assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3)."
+    assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −39 % to −37 %, n = 4)."
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
 
 
@@ -53,10 +53,10 @@ def test_no_difference_is_claimed_only_if_the_whole_interval_is_inside_the_margi
 
 
 def test_a_difference_inside_the_margin_is_reported_as_such(lab: Lab) -> None:
-    lab.measure(99.0, 100.0, 101.0)
-    lab.measure(101.0, 102.1, 103.0, ioengine="psync")
+    lab.measure(99.0, 100.0, 101.0, 100.0)
+    lab.measure(101.0, 102.1, 103.0, 102.0, ioengine="psync")
     alternate(lab.run)
-    assert sentence(compare(ENGINES)).endswith(", n = 3), within ±5 %.")
+    assert sentence(compare(ENGINES)).endswith(", n = 4), within ±5 %.")
 
 
 def test_repeats_with_a_wide_interval_do_not_show_no_difference(lab: Lab) -> None:
@@ -128,7 +128,7 @@ def test_a_zero_is_shown_and_not_averaged(lab: Lab) -> None:
     alternate(lab.run)
     Result.objects.filter(point__ioengine="psync", point__iodepth=2).update(iops=0.0)
     made = compare(ENGINES)
-    assert sentence(made).endswith("; not compared at queue depth 2: a value is 0.")
+    assert "; not compared at queue depth 2: a value is 0." in sentence(made)
     cell = made.panels[0].series[1].cells[1]
     assert (cell.summary.low, cell.spread_text, cell.doubts) == (None, "n = 3", ("0 in 3 of 3 repeats",))
     assert cell.against_baseline is None
@@ -163,34 +163,6 @@ def test_results_without_ios_do_not_have_too_few_of_them(lab: Lab) -> None:
     assert "1 result is left out: it has no value for p99 latency." in notes
 
 
-def test_repeats_of_different_workloads_are_not_compared(lab: Lab) -> None:
-    lab.measure(100.0, 100.0, 100.0)
-    lab.measure(10.0, ioengine="psync", numjobs=1)
-    (other,) = lab.measure(40.0, ioengine="psync", numjobs=4)
-    other.repeat = 2
-    other.save()
-    made = compare(ENGINES)
-    assert (
-        sentence(made) == "psync and io_uring are not compared at queue depth 1: "
-        "a repeat lacks some of the workloads or targets."
-    )
-    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix Jobs 1, 4"
-
-
-def test_repeats_of_different_targets_of_a_run_are_not_compared(lab: Lab) -> None:
-    """Both engines are equal, but trials of one failed at the slow target."""
-    slow = a_target(lab.target.host, "slow")
-    for engine, repeats in (("io_uring", 5), ("psync", 1)):
-        lab.measure(*[1000.0 + place for place in range(5)], ioengine=engine)
-        lab.measure(*[100.0 + place for place in range(repeats)], ioengine=engine, target=slow)
-    made = compare(ENGINES)
-    assert (
-        sentence(made) == "psync and io_uring are not compared at queue depth 1: "
-        "a repeat lacks some of the workloads or targets."
-    )
-    assert made.panels[0].series[1].cells[0].doubts[0] == "not comparable: repeats mix targets"
-
-
 def test_a_certain_difference_that_is_rounded_away_is_none(lab: Lab) -> None:
     """Long trials can tell 0.04 % apart, and the sentence cannot show it."""
     for engine, iops in (("io_uring", 100_000.0), ("psync", 100_040.0)):
@@ -199,20 +171,6 @@ def test_a_certain_difference_that_is_rounded_away_is_none(lab: Lab) -> None:
     alternate(lab.run)
     said = sentence(compare(ENGINES))
     assert said.startswith("psync and io_uring differ by less than 5 % in IOPS (95 % CI 0.0 % to +0.1 %, n = 5)")
-
-
-def test_means_over_different_targets_are_not_compared(lab: Lab) -> None:
-    """Both engines are equal, but all trials of one failed at the slow target."""
-    slow = a_target(lab.target.host, "slow")
-    for engine in ("io_uring", "psync"):
-        lab.measure(999.0, 1000.0, 1001.0, ioengine=engine)
-    lab.measure(99.0, 100.0, 101.0, target=slow)
-    made = compare(ENGINES)
-    why = "not compared at queue depth 1: the values are means over different workloads or targets"
-    assert sentence(made) == f"psync and io_uring are {why}."
-    assert made.warnings[0].startswith("Some values are means over several levels (Target), and not over the same ones")
-    by_target = compare(replace(ENGINES, x="target"))
-    assert "differ by less than 5 % in IOPS" in sentence(by_target)
 
 
 def test_one_series_of_means_over_other_workloads_has_no_conclusion(lab: Lab) -> None:
@@ -234,14 +192,6 @@ def test_a_ratio_is_that_of_the_values_also_if_a_run_has_one_series_only(lab: La
     assert psync.against_baseline.ratio.value == pytest.approx(psync.summary.mean / uring.summary.mean)
     assert psync.against_baseline.ratio.value == pytest.approx(2**0.5)
     assert psync.against_baseline.better is None
-
-
-def test_runs_on_different_targets_are_repeats(lab: Lab) -> None:
-    other = Lab(a_target(lab.target.host, "other"), number=2)
-    for each in (lab, other):
-        each.measure(100.0, 101.0, 102.0)
-        each.measure(50.0, 50.5, 51.0, ioengine="psync")
-    assert "psync has ×0.50 the IOPS of io_uring" in sentence(compare(ENGINES))
 
 
 def test_several_points_measured_once_are_summarised_by_mean_and_range(lab: Lab) -> None:
@@ -282,7 +232,8 @@ def test_lower_is_better_for_latency(lab: Lab) -> None:
     made = compare(CompareQuery(x="iodepth", series=("ioengine",), metric="latency_mean"))
     cell = made.panels[0].series[1].cells[0]
     assert cell.against_baseline is not None
-    assert (cell.against_baseline.text, cell.against_baseline.better) == ("+61 %", False)
+    assert (cell.against_baseline.text, cell.against_baseline.better) == ("+61 %", None)
+    assert cell.against_baseline.conclusion is made.panels[0].series[1].conclusion is Conclusion.MAY_BE_MODES
     assert sentence(made).startswith("psync has 61 % higher mean latency than io_uring (95 % CI +5")
 
 
@@ -347,34 +298,12 @@ def test_a_mean_over_points_that_disagree_has_their_range(lab: Lab) -> None:
     assert "measured once), 2 common points of 3 from −29 % to +41 %" in said
 
 
-def test_means_over_different_workloads_are_not_compared(lab: Lab) -> None:
-    """io_uring has queue depths 1 and 32 at a block size, psync only 1: their means differ by the queue depth alone."""
-    for depth in (1, 32):
-        lab.measure(*(depth * value for value in (99.0, 100.0, 101.0)), iodepth=depth)
-    lab.measure(99.0, 100.0, 101.0, iodepth=1, ioengine="psync")
-    made = compare(CompareQuery("block_size", ("ioengine",), baseline="io_uring"))
-    why = "not compared at 4 KiB: the values are means over different workloads or targets"
-    assert sentence(made) == f"psync and io_uring are {why}."
-    assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
-    (warning,) = made.warnings
-    assert warning.startswith("Some values are means over several levels (Queue depth), and not over the same ones")
-
-
 def test_one_level_of_another_factor_in_each_series_confounds_but_is_compared(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0, numjobs=1)
     lab.measure(50.0, 50.0, 50.0, numjobs=4, ioengine="psync")
     made = compare(ENGINES)
     assert made.warnings == ()
     assert made.panels[0].series[1].against_baseline is not None
-
-
-def test_incomplete_blocks_have_no_ratio(lab: Lab) -> None:
-    """M2 is as fast as the other at each point, but lacks two repeats of one of them."""
-    for engine, repeats in (("io_uring", 1), ("psync", 3)):
-        lab.measure(1000.0, 1000.0, 1000.0, block_size=4096, ioengine=engine)
-        lab.measure(*[100.0] * repeats, block_size=65536, ioengine=engine)
-    made = compare(ENGINES)
-    assert [cell.against_baseline for cell in made.panels[0].series[1].cells] == [None]
 
 
 def test_the_order_of_imports_without_a_time_is_unknown() -> None:
@@ -455,15 +384,6 @@ def test_a_run_of_one_series_between_those_of_the_other_is_no_fixed_order() -> N
     assert order("2") == "after"
     assert order("1,3") == "before"
     assert order("1,2") == order("2,3") == order("1,2,3") == ""
-
-
-def test_a_zero_at_one_of_several_levels_is_stated(lab: Lab) -> None:
-    for depth in (1, 2):
-        lab.measure(100.0, 100.0, 100.0, iodepth=depth)
-    Result.objects.filter(point__iodepth=2, repeat=2).update(iops=0.0)
-    (cell,) = compare(CompareQuery(x="block_size")).panels[0].series[0].cells
-    assert cell.summary.values == (100.0, 50.0, 100.0)
-    assert any(doubt.startswith("0 in 1 of 6 results") for doubt in cell.doubts)
 
 
 def test_single_values_never_claim(lab: Lab) -> None:

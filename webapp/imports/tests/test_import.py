@@ -385,13 +385,14 @@ def test_a_job_with_an_error_and_a_contradiction_are_doubted() -> None:
     assert words == [["contradicts itself", "ended with an error"]] * 2
 
 
-def test_a_mean_over_several_tests_of_one_import_is_doubted() -> None:
+def test_no_mean_covers_several_tests_of_one_import() -> None:
     """Read and Re-read of iozone have equal factors; the second comes from the page cache."""
     made = an_import(text="name,pattern,block_size,iops\nRead,read,4k,100\nRe-read,read,4k,900\n")
     compared = compare(read_query([("x", "block_size"), ("import", str(made.number))]))
-    (cell,) = compared.panels[0].series[0].cells
-    assert cell.summary.mean == 500
-    assert cell.doubts == ("mean over Test of the tool Re-read, Read",)
+    assert [(one.name, [level.key for level in one.levels]) for one in compared.mixtures] == [
+        ("test", ["Re-read", "Read"])
+    ]
+    assert compared.panels == ()
 
 
 def test_a_stated_percentile_of_too_few_ios_is_left_out_with_a_note() -> None:

@@ -304,11 +304,12 @@ def with_defaults(pairs: list[tuple[str, str]]) -> list[tuple[str, str]] | None:
 
 
 def _missing_metric(compared: Pairs, asked: ResultFilter) -> list[tuple[str, str]]:
-    """The metric that the results have, if the address has none and no result has IOPS, such as copies."""
+    """The metric of an import's default view, or the metric of runs without IOPS, such as copies, if the address has
+    none."""
     if any(key == "metric" for key, _ in compared):
         return []
     results = ResultQuery.of(asked).results
-    if results.filter(iops__isnull=False).order_by().exists():
+    if not results.filter(origin__isnull=False).order_by().exists() and results.filter(iops__isnull=False).exists():
         return []
     key = metric_of(read_rows(results[:MAX_RESULTS_READ]))
     return [] if key == IOPS.key else [("metric", key)]

@@ -68,11 +68,11 @@ def fitted(pairs: Pairs) -> Fitted:
 
 def still_there(pairs: Pairs, selected: Selected, options: ViewOptions) -> Fitted:
     """Without a baseline that is not a series, and without a chart point that has no results."""
-    known = {"baseline": {series.key: series.text for series in selected.grouped.series}}
+    known = {"baseline": {*(series.key for series in selected.grouped.series), *(key[1] for key in selected.mixed)}}
     if options.chart_point:
-        known["chart_point"] = chart_points(for_latencies(selected) if options.view == "latency" else selected)
+        known["chart_point"] = {*chart_points(for_latencies(selected) if options.view == "latency" else selected)}
     gone = [(key, text) for key, text in pairs if key in known and text not in known[key]]
-    if not selected.rows:
+    if not selected.rows and not selected.mixtures:
         gone = []  # nothing matches: the page says that, and the choices return with the results
     return Fitted([pair for pair in pairs if pair not in gone], tuple(map(_choice_in_words, gone)))
 

@@ -1,6 +1,6 @@
 """The page Explore. Its address contains the whole query."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -16,8 +16,7 @@ from django.urls import reverse
 
 from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import Selected, compare, comparison_of, for_latencies
-from webapp.analysis.default_questions import questions_of
-from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, dimension, varying_parts
+from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, MATCHED, PART, dimension, varying_parts
 from webapp.analysis.latency import chart_point, chart_points
 from webapp.analysis.question import (
     AGAINST,
@@ -34,6 +33,7 @@ from webapp.analysis.question import (
     SCALES,
     SHARES,
     VIEWS,
+    CompareQuery,
     Pairs,
     ViewOptions,
     read_options,
@@ -48,10 +48,12 @@ from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.core.table_files.response import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
+from webapp.plans.factors import FACTORS
 from webapp.results.models import Origin
 from webapp.results.reading.content import Point
-from webapp.results.reading.filter import FACT_PREFIX, ResultFilter
-from webapp.results.reading.points import TargetPoint, points_of
+from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, ResultFilter
+from webapp.results.reading.filter import KEYS as FILTER_KEYS
+from webapp.results.reading.points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
@@ -280,6 +282,18 @@ class TableLink(NamedTuple):
     says: str = ""
 
 
+MOST_LEVELS = 8  # of a mixture, as links; the filters have all
+
+
+class LevelLinks(NamedTuple):
+    """What to choose for points that cover several levels of a dimension."""
+
+    label: str
+    levels: tuple[tuple[str, str], ...]  # text and address: only the results of this level
+    more: int
+    others: tuple[tuple[str, str], ...]  # the dimension as charts or series, or compared only between equals
+
+
 @dataclass(frozen=True)
 class ExploreAnswer:
     """What the page shows of results. `pairs`: the complete address. `answer` is None without results."""
@@ -293,6 +307,7 @@ class ExploreAnswer:
     tables: list[TableLink] = field(default_factory=list)
     tables_name: str = ""
     bench: str = ""  # the address of Bench with the same products; "" without one
+    level_links: list[LevelLinks] = field(default_factory=list)
 
 
 def explore_answer(pairs: Pairs) -> ExploreAnswer:
@@ -321,6 +336,7 @@ def explore_page(request: HttpRequest) -> HttpResponse:
             return render(request, "screens/explore.html", context | {"empty": True})
         context |= shown(found.answer, found.options, found.ratios)
         context |= {"views": VIEWS, "tables": found.tables, "tables_name": found.tables_name, "bench": found.bench}
+        context["level_links"] = found.level_links
         context["kept"] = opened(found.options.saved, pairs, person(request))
         return render(request, "screens/explore.html", context)
     except Refusal as refusal:
@@ -429,15 +445,52 @@ def _conclude(pairs: Pairs) -> FirstConclusion:
     return FirstConclusion(": ".join(filter(None, sentences[0])) if sentences else "")
 
 
+def level_links(pairs: Pairs, selected: Selected) -> list[LevelLinks]:
+    query = selected.query
+    return [
+        LevelLinks(
+            mixture.label,
+            tuple(
+                (level.text, _address_of([*pairs, (_key_of(mixture.name), level.key)]))
+                for level in mixture.levels[:MOST_LEVELS]
+            )
+            if _key_of(mixture.name)
+            else (),
+            max(0, len(mixture.levels) - MOST_LEVELS),
+            tuple((text, _address_of(changed)) for text, changed in _other_roles(mixture.name, pairs, query)),
+        )
+        for mixture in selected.mixtures
+    ]
+
+
+def _key_of(name: str) -> str:
+    """The key in an address that filters by a dimension; "" if none does."""
+    if name in FILTER_KEYS or name.startswith(FACT_PREFIX):
+        return name
+    return f"{FACTOR_PREFIX}{name}" if name in FACTORS else ""
+
+
+def _other_roles(name: str, pairs: Pairs, query: CompareQuery) -> Iterator[tuple[str, Pairs]]:
+    if not query.panel:
+        yield "one chart each", [*pairs, ("panel", name)]
+    if len(query.series) < MAX_SERIES_FACTORS:
+        without = [pair for pair in pairs if pair[0] not in ("series", "baseline")]
+        yield "one series each", [*without, ("series", ",".join((*query.series, name)))]
+    if query.x != MATCHED and (name in FACTORS or name in ("target", PART)):
+        yield "compare only equals", [*(pair for pair in pairs if pair[0] != "x"), ("x", MATCHED)]
+
+
+def _address_of(pairs: Pairs) -> str:
+    return f"{reverse('explore')}?{urlencode(pairs)}"
+
+
 def questions_links(selected: Selected) -> list[TableLink]:
     """A link for each factor that the plan of the only run varies; none if it varies one."""
     query = selected.query
-    if len(query.results.runs) != 1 or query.results.imports or not selected.read:
+    if len(query.results.runs) != 1:
         return []
-    places = {(row.target_name, row.label, row.part, row.point_key): row for row in selected.read if not row.imported}
-    measured = [TargetPoint(row.target_name, row.point, row.label, row.part) for row in places.values()]
     links: dict[str, TableLink] = {}
-    for chosen in questions_of(measured) if measured else ():
+    for chosen in selected.questions:
         address = urlencode([("run", query.results.runs[0]), *chosen.pairs])
         link = TableLink(chosen.label, f"{reverse('explore')}?{address}", ",".join(query.series) == chosen.series)
         links.setdefault(chosen.label, link)
@@ -460,4 +513,5 @@ def _of_results(pairs: Pairs, options: ViewOptions, selected: Selected) -> Explo
     return ExploreAnswer(
         pairs=[*pairs], dropped="", options=options, form=form, ratios=selected.query.ratios, answer=answer,
         tables=tables or questions_links(selected), tables_name="Tables" if tables else "Factors", bench=bench,
+        level_links=level_links(pairs, selected),
     )  # fmt: skip

@@ -1,3 +1,4 @@
+import html
 import io
 import json
 import re
@@ -54,7 +55,7 @@ def test_it_shows_charts_sentences_and_all_numbers(operator: Client, run: Run) -
     assert page.count("<canvas") == 4
     assert 'id="compare-data"' in page
     assert page.count('class="mark"') == 8  # the head of each series in four tables
-    assert "slower than io_uring" in page
+    assert "than io_uring" in page
     assert "single-factor" in page
 
 
@@ -66,10 +67,17 @@ def test_it_compares_the_others_with_the_chosen_baseline(operator: Client, run: 
     assert "lower is better" in page
 
 
-def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) -> None:
+def test_a_point_without_a_value_offers_its_levels_and_equals(operator: Client, run: Run) -> None:
     page = operator.get("/explore/?run=1&x=iodepth&series=pattern").content.decode()
-    assert "confounded" in page
-    assert "Block size" in page
+    assert "No point has a value. Choose a level." in page
+    links = dict(re.findall(r'<a href="(/explore/[^"]+)">([^<]+)</a>', page))
+    names = {text: html.unescape(address) for address, text in links.items()}
+    assert {"io_uring", "psync", "one chart each", "one series each", "compare only equals"} <= names.keys()
+    for text in ("io_uring", "compare only equals"):
+        assert operator.get(names[text], follow=True).status_code == 200
+    equals = operator.get(names["compare only equals"], follow=True).content.decode()
+    assert "<canvas" in equals
+    assert "no value" not in equals
 
 
 @pytest.mark.parametrize(
@@ -177,7 +185,7 @@ def test_it_draws_two_metrics_against_each_other(operator: Client, run: Run) -> 
 
 def test_it_offers_facts_that_differ_between_observed_configurations(operator: Client, run: Run) -> None:
     digest = run.results.first().stream_run.configuration_id  # type: ignore[union-attr]
-    page = operator.get("/explore/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
+    page = operator.get("/explore/?run=1&x=matched&series=configuration").content.decode()
     assert f'name="configuration" value="{digest[:10]}"' in page  # type: ignore[index]
 
 

@@ -42,8 +42,10 @@ def test_parts_are_series_charts_or_x_in_the_order_of_the_plan(phases: Lab, role
         assert against.ratio.value == pytest.approx(0.5)
 
 
-def test_a_mean_over_parts_is_said(phases: Lab) -> None:
-    assert [(one.name, one.kind) for one in compare(CompareQuery(x="iodepth")).differs] == [("part", "pooled")]
+def test_no_mean_covers_parts(phases: Lab) -> None:
+    made = compare(CompareQuery(x="iodepth"))
+    assert [(one.name, [level.key for level in one.levels]) for one in made.mixtures] == [("part", ["fresh", "aged"])]
+    assert made.panels == ()
 
 
 def test_a_filter_finds_the_results_of_a_part_and_no_import(phases: Lab, operator: Client) -> None:

@@ -55,7 +55,7 @@ CASES = {
     "slower": Case(effects=(-0.2,)),
     "hardly slower": Case(effects=(-0.07,), noise=0.02),
     "faster": Case(effects=(0.2,)),
-    "slower, in turns": Case(effects=(-0.2,), runs=3, drift=0.01),
+    "slower, in turns": Case(effects=(-0.2,), runs=4, drift=0.01),
     "faster and slower": Case(effects=(-0.2, -0.2, 0.2, 0.2)),
     "one point far away": Case(effects=(0.0, 0.0, 0.0, -4.0)),
 }

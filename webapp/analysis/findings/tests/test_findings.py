@@ -59,7 +59,7 @@ def _series(key: str, values: Values) -> Series:
             )
     return Series(
         key=key, name=key, is_baseline=False, cells=tuple(cells), sentence="", conclusion=Conclusion.NONE, headline="",
-        headline_conclusion=Conclusion.NONE, against_baseline=None, points=0, order="",
+        against_baseline=None, points=0, order="",
     )  # fmt: skip
 
 

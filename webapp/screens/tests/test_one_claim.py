@@ -1,0 +1,64 @@
+"""One claim for one question: every page and answer says the same of it."""
+
+import html
+import math
+import random
+from itertools import product
+
+import pytest
+from django.test import Client
+
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.tests.orders import shuffle
+from webapp.runs.models import Trial
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import Lab
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_explore_the_api_and_a_verdict_make_the_claims_of_the_run(seed: int, operator: Client) -> None:
+    """Three factors with small effects, so that the correction decides about many claims."""
+    chance = random.Random(seed)
+    lab, repeats = Lab(a_target(a_host("a"), "loop0")), chance.choice((3, 4, 6))
+    effects = {name: chance.choice((1.0, 0.97, 0.92)) for name in ("bfq", "psync", "1")}
+    for scheduler, engine, entropy in product(("none", "bfq"), ("io_uring", "psync"), ("0", "1")):
+        speed = 1000 * math.prod(effects.get(level, 1.0) for level in (scheduler, engine, entropy))
+        values = [speed * chance.lognormvariate(0, 0.01) for _ in range(repeats)]
+        lab.measure(*values, scheduler=scheduler, ioengine=engine, add_random=entropy)
+    shuffle(lab.run, chance)
+    answer = run_answer(lab.run)
+    assert {factor.factor for factor in answer.factors} == {"scheduler", "ioengine", "add_random"}
+    for factor in answer.factors:
+        made = operator.get(f"/api/v1/compare?{factor.query}").json()
+        (series,) = (one for one in made["panels"][0]["series"] if not one["is_baseline"])
+        assert series["conclusion"] == factor.conclusion
+        assert series["headline"] == factor.text
+        assert (factor.conclusion == "none") or factor.text == series["sentence"]
+        assert series["against_baseline"]["conclusion"] in (factor.conclusion, "none")  # both directions: no mean
+        assert factor.text in html.unescape(operator.get(f"/explore/?{factor.query}").content.decode())
+        sides = [f"run=1&factor.{factor.factor}={key}" for key in (made["baseline"], series["key"])]
+        asked = {"baseline": sides[0], "candidate": sides[1], "metric": "iops"}
+        rows = operator.get("/api/v1/verdict", asked).json()["rows"]
+        assert rows[0]["point"] is None  # the mean
+        assert rows[0]["conclusion"] == factor.conclusion
+        assert rows[0]["ratio"] == pytest.approx(series["against_baseline"]["ratio"]["value"])
+
+
+def test_a_verdict_matches_parts_with_equal_points_as_explore_does(operator: Client) -> None:
+    """Else a cell would be a mean over both parts."""
+    target = a_target(a_host("a"), "loop0")
+    for number, speed in ((1, 1.0), (2, 0.5)):
+        lab = Lab(target, number=number)
+        for part, level in (("fresh", 2000.0), ("aged", 200.0)):
+            made_of = lab.measure(*(speed * level * (1 + 0.001 * place) for place in range(4)))
+            Trial.objects.filter(results__in=made_of).update(part=part)
+    made = operator.get("/api/v1/compare?x=matched&series=run&run=1..2&baseline=1").json()
+    (series,) = (one for one in made["panels"][0]["series"] if not one["is_baseline"])
+    asked = {"baseline": "run=1", "candidate": "run=2", "metric": "iops"}
+    rows = operator.get("/api/v1/verdict", asked).json()["rows"]
+    ratios = [cell["against_baseline"]["ratio"]["value"] for cell in series["cells"]]
+    assert [row["ratio"] for row in rows if row["point"] is not None] == pytest.approx(ratios)
+    assert {row["point"]["part"] for row in rows if row["point"]} == {"fresh", "aged"}
+    assert rows[0]["ratio"] == pytest.approx(0.5)
