@@ -108,6 +108,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     spread_text: str  # the interval with its unit; "n = 1" without an interval
     doubts: tuple[str, ...]  # reasons not to trust this number; usually none
     against_baseline: BaselineRatio | None
+    other_rate: str = ""  # bandwidth beside IOPS and the reverse, with its unit, if block sizes vary
 
 
 class Series(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ from webapp.analysis.words import RATIO, certainty, in_sentence, order_notes
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
-from webapp.results.metrics import Metric, Missing
+from webapp.results.metrics import METRICS, Metric, Missing
 from webapp.results.reading.doubts import doubts
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -277,6 +277,7 @@ def comparison_of(selected: Selected) -> Comparison:
     table = Table(
         metric=metric, x=query.x, baselines=baselines, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
         margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
+        other_rate=_other_rate(metric, selected.rows),
     )  # fmt: skip
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     made = Comparison(
@@ -305,6 +306,15 @@ def comparison_of(selected: Selected) -> Comparison:
         mixtures=selected.mixtures,
     )
     return structs.replace(made, findings=findings(made, metric))
+
+
+_OTHER_RATES = {"iops": METRICS["bytes_per_s"], "bytes_per_s": METRICS["iops"]}
+
+
+def _other_rate(metric: Metric, rows: Sequence[ResultRow]) -> Metric | None:
+    """If block sizes vary: small blocks are judged by IOPS, large ones by bandwidth."""
+    sizes = {row.point.get("block_size") for row in rows}
+    return _OTHER_RATES.get(metric.key) if len(sizes) > 1 else None
 
 
 def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:

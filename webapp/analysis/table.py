@@ -7,7 +7,7 @@ from copy import copy
 from msgspec.structs import replace
 
 from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Series
-from webapp.analysis.cells import CellKey, Grouped, Measured, is_clear
+from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, is_clear
 from webapp.analysis.claims import (
     MIN_BLOCKS,
     NOTHING,
@@ -51,11 +51,13 @@ class Table:
         margin: float,
         where: Where | None = None,
         is_cheap: bool = False,
+        other_rate: Metric | None = None,
     ) -> None:
-        """`baselines`: panel key -> series. `is_cheap`: the levels of the series are applied anew for each trial."""
+        """`baselines`: panel key -> series. `is_cheap`: the levels of the series are applied anew for each trial.
+        `other_rate` is stated beside the metric."""
         self._metric, self._x, self._baselines, self._margin = metric, x, baselines, margin
         self._grouped, self._cells, self._found = grouped, cells, found
-        self._is_cheap = is_cheap
+        self._is_cheap, self._other_rate = is_cheap, other_rate
         self._points_at = by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, in_sentence(label_of(x)))
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
@@ -276,7 +278,15 @@ class Table:
             spread_text=self._spread(summary),
             doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
             against_baseline=against,
+            other_rate=self._in_other_rate(rows),
         )
+
+    def _in_other_rate(self, rows: Sequence[ResultRow]) -> str:
+        metric = self._other_rate
+        if metric is None or any(metric.of(row) is None for row in rows):
+            return ""
+        text = metric.format(cell_of(rows, metric).mean)
+        return f"{text} {metric.label}" if metric.shown_as == "iops" else text
 
     def _spread(self, summary: Summary) -> str:
         if summary.low is None or summary.high is None:

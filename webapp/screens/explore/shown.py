@@ -33,6 +33,7 @@ class PivotCell:
     value: float
     text: str
     spread: str  # the interval in the same unit, and n
+    other_rate: str
     doubts: tuple[str, ...]
     ratio: float | None
     ratio_text: str  # "" for the baseline and without a ratio
@@ -135,6 +136,7 @@ def _cell(cell: Cell, scale: Scale) -> PivotCell:
         value=summary.mean,
         text=_text(summary.mean, scale),
         spread=f"{_interval(summary.low, summary.high, scale)}n = {summary.n}",
+        other_rate=cell.other_rate,
         doubts=cell.doubts,
         ratio=against.ratio.value if against else None,
         ratio_text=against.text if against else "",

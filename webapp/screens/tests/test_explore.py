@@ -303,3 +303,17 @@ def test_all_conclusions_are_on_the_page_the_certain_ones_first(operator: Client
     assert sentences[0][0] == made.panels[13].name
     page = operator.get("/explore/?x=iodepth&series=ioengine&panel=block_size").content.decode()
     assert all(escape(sentence) in page for _, sentence in sentences)
+
+
+def test_a_table_over_block_sizes_has_both_rates(operator: Client) -> None:
+    lab = Lab(a_target(a_host("a"), "nvme"))
+    for size, iops in ((4096, 1000.0), (2**20, 100.0)):
+        for result in lab.measure(iops, iops, block_size=size):
+            Result.objects.filter(pk=result.pk).update(bytes_per_s=iops * size)
+    made = operator.get("/api/v1/compare?x=block_size").json()
+    assert [cell["other_rate"] for cell in made["panels"][0]["series"][0]["cells"]] == ["4.10 MB/s", "105 MB/s"]
+    made = operator.get("/api/v1/compare?x=block_size&metric=bytes_per_s").json()
+    assert [cell["other_rate"] for cell in made["panels"][0]["series"][0]["cells"]] == ["1.00k IOPS", "100 IOPS"]
+    assert "105 MB/s" in operator.get("/explore/?x=block_size").content.decode()
+    made = operator.get("/api/v1/compare?x=iodepth&factor.block_size=4k").json()
+    assert [cell["other_rate"] for cell in made["panels"][0]["series"][0]["cells"]] == [""]
