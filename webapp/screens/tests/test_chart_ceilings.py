@@ -45,7 +45,7 @@ def run() -> Run:
     return made
 
 
-COMPARE = "/explore/?run=1&x=iodepth&series=ioengine&metric=bytes_per_s"
+COMPARE = "/explore/?run=1&x=matched&series=ioengine&metric=bytes_per_s"
 
 
 def test_compare_draws_them_when_asked(viewer: Client, run: Run) -> None:
@@ -67,7 +67,7 @@ def test_compare_shows_none_unless_asked(viewer: Client, run: Run) -> None:
 
 
 def test_other_metrics_have_no_such_ceiling(viewer: Client, run: Run) -> None:
-    page = viewer.get("/explore/?run=1&x=iodepth&series=ioengine&metric=iops&ceilings=on").content.decode()
+    page = viewer.get("/explore/?run=1&x=matched&series=ioengine&metric=iops&ceilings=on").content.decode()
     assert sent(page, "compare-data")["ceilings"] == []
     assert 'id="id-ceilings"' not in page
     assert "chart-ceilings" not in page
