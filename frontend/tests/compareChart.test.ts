@@ -113,6 +113,7 @@ test("charts that share an axis reach to the end of the largest interval", () =>
             spread_text: "8.00 to 200k",
             doubts: [],
             against_baseline: null,
+            other_rate: "",
           },
         ],
       },

@@ -88,7 +88,9 @@ def test_a_setting_that_the_kernel_changes_with_the_compared_one_is_reported_but
 
 def test_a_controller_does_not_follow_from_a_compared_layout(lab: Lab) -> None:
     for line, controller in (("single / xfs", "HBA"), ("2 drives / btrfs", "RAID card")):
-        lab.measure(10.0, 11.0, layout=line, facts=FACTS | {"device.loop0.controller.model": controller, "layout": line})
+        lab.measure(
+            10.0, 11.0, layout=line, facts=FACTS | {"device.loop0.controller.model": controller, "layout": line}
+        )
     made = compare(CompareQuery("iodepth", ("layout",)))
     kinds = {one.name: one.kind for one in made.differs}
     assert kinds["device.controller.model"] is DifferenceKind.CONFOUNDED
