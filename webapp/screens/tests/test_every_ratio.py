@@ -99,11 +99,13 @@ def of_explore(page: str) -> Iterator[Triple]:
 
 
 def of_bench(page: str) -> Iterator[Triple]:
-    """The baseline has no ratio; a ratio is the second text of a cell."""
+    """The baseline has no ratio; a ratio is the second text of the other cell."""
     for row in rows_of(page):
-        cells = [cell for cell in row[1:] if cell and cell[0][0].isdigit()]
-        if len(cells) == 2 and len(cells[1]) > 1 and re.match("[×+−]|0.0 %", cells[1][1]):
-            yield cells[0][0], cells[1][0], cells[1][1]
+        cells = [cell for cell in row[1:] if len(cell) > 1 and cell[0][0].isdigit()]
+        compared = [cell for cell in cells if re.match("[×+−]|0.0 %", cell[1])]
+        if len(cells) == 2 and len(compared) == 1:
+            (baseline,) = (cell for cell in cells if cell is not compared[0])
+            yield baseline[0], compared[0][0], compared[0][1]
 
 
 def before_a_ratio(page: str) -> Iterator[Triple]:
