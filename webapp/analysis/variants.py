@@ -192,7 +192,7 @@ class Variants:
             if cells:
                 yield Series(
                     key=name, name=name, is_baseline=variant == next(iter(names)), cells=tuple(cells), sentence="",
-                    conclusion=Conclusion.NONE, headline="", headline_conclusion=Conclusion.NONE,
+                    conclusion=Conclusion.NONE, headline="",
                     against_baseline=None, points=0, order="",
                 )  # fmt: skip
 
