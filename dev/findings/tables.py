@@ -149,7 +149,7 @@ PLANTED = (
     Family("crossing 20 %", (fast_start, slow_start), K.CROSSING, APART),
     Family("fall by 29 %", (steady_fall,), K.TREND, frozenset({K.NO_EFFECT}), x="size"),
     Family("reads +40 %", (level, shifted(math.log(1.4), 0.0)), K.EFFECT, words=READ_WRITE),
-    Family("reads ×2, writes −30 %", (level, shifted(math.log(2), math.log(0.7))), K.TRADE_OFF, words=READ_WRITE),
+    Family("reads ×2, writes −30 %", (level, shifted(math.log(2), math.log(0.7))), K.TRADE_OFF, frozenset({K.EFFECT}), words=READ_WRITE),
     Family("equal", (level,), K.NO_EFFECT, words=READ_WRITE),
     Family("up to ×2 apart", (level, parting), K.INTERACTION, APART | {K.TREND}, x="size"),
     Family("one of 24 ×2", (shifted(math.log(2)), level), K.STANDOUT, frozenset({K.NO_EFFECT}), words=ONE, series=24),
