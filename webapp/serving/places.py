@@ -96,8 +96,11 @@ class _Share:
 
 
 class Shares:
-    """What each identity may have under way in one process. Requests without one are not limited: they are answered
-    quickly, and behind a proxy all of them have its address."""
+    """What each identity may have under way in one process, besides expensive requests.
+
+    Requests without an identity are not limited: they are answered quickly, and behind a proxy all of them have its
+    address.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

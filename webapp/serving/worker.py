@@ -18,7 +18,8 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from typing import IO, Any
 
@@ -191,27 +192,22 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
 
     def _process(self, environ: Environment, start_response: StartResponse) -> Iterable[bytes]:
         """Run Django in one of its threads, to the end of the response."""
-        taken = ExitStack()  # given back at the end of the response
-        if not self._take_places(environ, taken):
-            taken.close()
+        give_back = self._take_place(environ)
+        if give_back is None:
             return self._busy(environ["PATH_INFO"], start_response)
         response: Response = Future()
-        self.processing.submit(self._respond, environ, start_response, response, taken)
+        self.processing.submit(self._respond, environ, start_response, response, give_back)
         chunks, size = response.result()
         self.transfers.wait_for(size)
         return chunks
 
-    def _take_places(self, environ: Environment, taken: ExitStack) -> bool:
+    def _take_place(self, environ: Environment) -> Callable[[], None] | None:
+        """Wait for a place. Call the result at the end of the response; None without a place."""
         identity = places.identity_of(environ)
         if kind := places.kind_of(environ["PATH_INFO"]):
             client, of_kind = places.client_of(environ), self.places[kind, identity in self.known]
-            if not of_kind.take(client):
-                return False
-            taken.callback(of_kind.give_back, client)
-        if not self.shares.enter(identity):
-            return False
-        taken.callback(self.shares.leave, identity)
-        return True
+            return partial(of_kind.give_back, client) if of_kind.take(client) else None
+        return partial(self.shares.leave, identity) if self.shares.enter(identity) else None
 
     def _busy(self, path: str, start_response: StartResponse) -> Iterable[bytes]:
         body, media_type = _problem(path, "busy", "The server is busy with other requests. Try again in a few seconds.")
@@ -221,22 +217,23 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         return [body]
 
     def _respond(
-        self, environ: Environment, start_response: StartResponse, response: Response, taken: ExitStack
+        self, environ: Environment, start_response: StartResponse, response: Response, give_back: Callable[[], None]
     ) -> None:
         """Set the response's chunks and their size. Files are not read here: the kernel sends them."""
-        with taken:
-            try:
-                chunks = self.application(environ, self._learning(environ, start_response))
-                if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
-                    response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
-                elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
-                    stream = Stream(self.transfers)
-                    response.set_result((stream, 0))
-                    stream.fill(chunks)
-                else:
-                    response.set_result(_whole(chunks))
-            except BaseException as error:  # noqa: BLE001 - raised in the other thread
-                response.set_exception(error)
+        try:
+            chunks = self.application(environ, self._learning(environ, start_response))
+            if isinstance(chunks, FileWrapper) and util.has_fileno(chunks.filelike):
+                response.set_result((chunks, os.fstat(chunks.filelike.fileno()).st_size))
+            elif getattr(chunks, "streaming", False):  # Django's StreamingHttpResponse
+                stream = Stream(self.transfers)
+                response.set_result((stream, 0))
+                stream.fill(chunks)
+            else:
+                response.set_result(_whole(chunks))
+        except BaseException as error:  # noqa: BLE001 - raised in the other thread
+            response.set_exception(error)
+        finally:
+            give_back()
 
     def _learning(self, environ: Environment, start_response: StartResponse) -> StartResponse:
         """`start_response` that also notes an identity whose question or upload was answered."""
