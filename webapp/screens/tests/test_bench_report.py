@@ -53,9 +53,9 @@ def test_bench_is_saved_with_title_and_note_in_the_list_of_all_comparisons(
     assert "Changed since it was saved" in page
 
 
-def test_its_report_is_in_the_navigation_under_bench(operator: Client, saved: SavedComparison) -> None:
+def test_its_report_is_in_the_navigation_under_compare(operator: Client, saved: SavedComparison) -> None:
     page = report(operator, f"/comparisons/{saved.pk}/report/")
-    assert re.findall(r'aria-current="page">([^<]+)<', page) == ["Bench"]
+    assert re.search(r'aria-current="page">\s*<svg.*?</svg>\s*Compare', page, re.DOTALL)
     page = operator.get("/comparisons/").content.decode()
     assert 'aria-current="page">Explore<' in page
 
