@@ -38,7 +38,7 @@ def shared_words(found: SideBySide) -> str:
     """`8 of 98 workloads measured by all 3 products, 60 by at least two`"""
     products, of = len(found.products), f"of {found.workloads:,} workload{'' if found.workloads == 1 else 's'}"
     if products < 2:
-        return "Only one product: choose another one to compare it with."
+        return "Only one product"
     if products == 2:
         return f"{found.shared:,} {of} shared"
     return f"{found.by_all:,} {of} measured by all {products} products, {found.shared:,} by at least two"

@@ -160,6 +160,9 @@ def test_a_narrow_window_shows_ratios_or_values(page: Page, labs: None) -> None:
     page.get_by_role("group", name="Show").get_by_text("Values").click()
     expect(ratios).to_be_hidden()
     expect(values).to_be_visible()
+    page.get_by_text("+ Add").click()
+    expect(page.get_by_label("Search products")).to_be_in_viewport(ratio=1)
+    assert sideways(page) == 0
     texts = page.locator(".bench-chip a:not(.bench-remove)").all_inner_texts()
     assert texts == [SAMSUNG, INTEL, "MICRON 7450"]
 
