@@ -1,4 +1,5 @@
-"""A ratio is second ÷ first to the digits shown: in each table of each page, in reports, files, charts and answers.
+"""A ratio is second ÷ first to the digits shown: in tables of Explore, Trends and verdicts, in reports, files, charts
+and answers. Bench is in `test_one_mean`.
 
 The walk reads what a person reads. Each shown number stands for an interval, half a step of its last digit around it;
 a shown ratio has to fit the quotients of both intervals. Random values, so that no digit agrees by chance.
@@ -34,7 +35,6 @@ SCALES = {
 }  # fmt: skip
 NUMBER = re.compile(r"(×|[−+-])?([\d,]+(?:\.\d+)?) ?(%|[a-zA-Zµ/]+)?")
 EXPLORE = "x=iodepth&series=model&baseline=" + SAMSUNG.replace(" ", "+")
-BENCH = f"product=model:{SAMSUNG}&product=model:{INTEL}".replace(" ", "+")
 SIDES = f"baseline=model%3D{SAMSUNG}&candidate=model%3D{INTEL}".replace(" ", "%2B")
 METRICS = ("iops", "bytes_per_s", "latency_p99", "latency_mean")
 Span = tuple[float, float]
@@ -98,16 +98,6 @@ def of_explore(page: str) -> Iterator[Triple]:
             yield cells[places[0]], cells[places[1]], cells[places[2]]
 
 
-def of_bench(page: str) -> Iterator[Triple]:
-    """The baseline has no ratio; a ratio is the second text of the other cell."""
-    for row in rows_of(page):
-        cells = [cell for cell in row[1:] if len(cell) > 1 and cell[0][0].isdigit()]
-        compared = [cell for cell in cells if re.match("[×+−]|0.0 %", cell[1])]
-        if len(cells) == 2 and len(compared) == 1:
-            (baseline,) = (cell for cell in cells if cell is not compared[0])
-            yield baseline[0], compared[0][0], compared[0][1]
-
-
 def before_a_ratio(page: str) -> Iterator[Triple]:
     """The first number with a ratio's sign in a row, and the two cells before it: verdicts and trends."""
     for row in rows_of(page):
@@ -151,7 +141,6 @@ def body(client: Client, address: str) -> str:
 
 
 def pages() -> Iterator[tuple[str, Callable[[str], Iterator[Triple]]]]:
-    yield f"/bench/?{BENCH}", of_bench
     for metric in METRICS:
         for size in ("4k", "64k"):
             yield f"/explore/?{EXPLORE}&factor.block_size={size}&metric={metric}", of_explore
@@ -172,7 +161,7 @@ def test_every_ratio_on_a_page_is_the_quotient_of_the_numbers_beside_it(
 
 
 def test_reports_and_pages_for_others_have_the_ratios_of_the_page(operator: Client, drives: Sequence[Run]) -> None:
-    for query, triples_of in ((f"{EXPLORE}&factor.block_size=4k", of_explore), (BENCH, of_bench)):
+    for query, triples_of in ((f"{EXPLORE}&factor.block_size=4k", of_explore),):
         operator.post("/comparisons/save/", {"title": "Two", "note": "", "query": query})
         saved = SavedComparison.objects.latest("pk")
         report = body(operator, f"/comparisons/{saved.pk}/report/")
