@@ -434,4 +434,4 @@ def listed(texts: Sequence[str]) -> str:
     more = len(texts) - _LISTED
     if more > 0:
         return f"{', '.join(texts[:_LISTED])} and {more} more"
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    return " and ".join(filter(None, (", ".join(texts[:-1]), *texts[-1:])))

@@ -87,6 +87,20 @@ def _answer(run: Run) -> RunAnswer:
     )
 
 
+def factor_comparisons(run: Run) -> list[Compared]:
+    """Of each factor that the plan varies, corrected together as in the answer: for charts of it."""
+    asked = ResultFilter(runs=(run.number,))
+    measured = target_points(ResultQuery.of(asked))
+    about = [each for each in questions_of(measured) if each.about] if measured else []
+    if not about:
+        return []
+    found = ResultQuery.of(asked)
+    try:
+        return [each for each in _made(run.number, about, found, read_all(found)) if _has_ratio(each[1])]
+    except CompareRefused:
+        return []
+
+
 def _failures(run: Run) -> str:
     failed = Trial.objects.filter(run=run, state=TrialState.FAILED).order_by("index")
     count = failed.count()

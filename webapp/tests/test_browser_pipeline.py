@@ -32,11 +32,11 @@ def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHo
 
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     expect(page.locator("#now-iops")).to_contain_text(re.compile(r"\d"))
-    expect(page.locator("#run-count")).to_have_text("4 of 4 trials")
+    expect(page.locator("#run-head")).to_contain_text("4 of 4 trials done")
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
     assert Run.objects.get().state == RunState.DONE
 
-    page.get_by_role("link", name="Explore").last.click()
+    page.locator("#run-head").get_by_role("link", name="Explore").click()
     expect(page.locator("#compare-chart")).to_be_visible()
     table = page.locator("#compare-table")
     expect(table).to_contain_text("io_uring")

@@ -57,6 +57,7 @@ def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage:
     cancel_run(run=run, by=None)
     assert system.until_ended(run, limit_s=90).state == RunState.CANCELLED
     expect(page.get_by_role("button", name="Run again")).to_be_visible()  # it has reloaded
+    page.get_by_text("Samples and telemetry").click()
     page.get_by_text("Table, newest first").click()
     expect(rows).to_have_count(len(stored(run)))
 

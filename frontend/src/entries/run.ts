@@ -2,6 +2,7 @@
 
 import "../styles/heat.css";
 import "../styles/pivot.css";
+import "../styles/run.css";
 import { type LiveRun, liveRun } from "#payloads/live";
 import { initCountdowns } from "../features/countdown";
 import { initFreshSections } from "../features/freshSections";
@@ -20,11 +21,21 @@ function pageOf(state: string): string {
   return { queued: "open", running: "open", closing: "closing", paused: "paused" }[state] ?? "ended";
 }
 
+/** Samples of an ended run are loaded when they are unfolded. */
 function initRun(): void {
   const root = find("run", HTMLElement);
   const first = readJson("run-data", liveRun);
   const url = root?.dataset.liveUrl;
   if (!root || !first || !url) return;
+  const folded = find("run-samples", HTMLDetailsElement);
+  if (!folded || folded.open) follow(first, url);
+  else {
+    initRunGrid().apply(first.cells);
+    folded.addEventListener("toggle", () => follow(first, url), { once: true });
+  }
+}
+
+function follow(first: LiveRun, url: string): void {
   const chartRoot = find("seconds", HTMLElement);
   const store = new SampleStore();
   const chart = chartRoot ? new SecondsChart(chartRoot, store) : null;

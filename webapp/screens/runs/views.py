@@ -38,8 +38,10 @@ from webapp.screens.findings import findings_of_run
 from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
+from webapp.screens.runs.answer import heading, trust, warnings
 from webapp.screens.runs.grid import build_grid, build_pivot, in_plan_order
-from webapp.screens.runs.live import NOT_RUN, counted, live_run, observed, put_back_at, setting_rows
+from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
+from webapp.screens.runs.multiples import multiples_of
 from webapp.screens.runs.wear import wear_rows
 from webapp.screens.trend.claims import number, sentence
 
@@ -260,9 +262,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
-        "outcome": outcome(run) if payload.ended else None,
-        "findings": findings_of_run(run) if payload.ended else None,
-        "setting_rows": setting_rows(run),
+        "setting_rows": (settings_of_run := setting_rows(run)),
+        **(_answer(run, trials, settings_of_run) if payload.ended else {}),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),
         "since_before": since_run_before(run),
@@ -272,6 +273,19 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         **_actions(run, payload, trials),
     }
     return render(request, "screens/run.html", context)
+
+
+def _answer(run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow]) -> dict[str, object]:
+    """Data for the head of an ended run."""
+    found, findings = outcome(run), findings_of_run(run)
+    return {
+        "outcome": found,
+        "findings": findings,
+        "heading": heading(run, findings, found),
+        "trust": list(trust(run, trials, settings_of_run, found)),
+        "warnings": list(warnings(run, trials, settings_of_run, found)),
+        "all_multiples": multiples_of(run),
+    }
 
 
 def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:

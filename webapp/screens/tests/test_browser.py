@@ -76,7 +76,7 @@ def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, probl
     expect(page.get_by_role("button", name="Cancel run")).to_be_visible()
     finish_run(run)
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
-    expect(page.locator("#run-count")).to_have_text("24 of 24 trials")
+    expect(page.locator("#run-head")).to_contain_text("24 of 24 trials done")
     assert problems == []
 
 

@@ -1,0 +1,76 @@
+"""The head of the page of an ended run: its answer, what one can trust, and what needs a look."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from webapp.plans.document import Order
+from webapp.runs.models import Run, RunState, Trial, TrialState
+from webapp.screens.findings import FindingList
+from webapp.screens.outcome import Outcome
+from webapp.screens.runs.live import SettingRow
+
+ENOUGH_REPEATS = 3  # for a claim
+MOST_LETTERS = 160  # of the heading
+_CERTAINTY = re.compile(r" \((?:95 % CI|n = |measured once)[^()]*\)")
+
+
+def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
+    """The most important finding, without its interval, which stands below."""
+    sentence = findings.first[0].finding.sentence if findings.first else outcome.says
+    if not sentence:
+        return f"Run {run.number} has no results"
+    short = _CERTAINTY.sub("", sentence).split("\n")[0].rstrip(".")
+    return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
+
+
+@dataclass(frozen=True)
+class Trust:
+    """A reason to trust the numbers, or not to."""
+
+    words: str
+    is_good: bool
+
+
+def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome) -> Iterator[Trust]:
+    """Only what is known; a run without results has none."""
+    done = [trial for trial in trials if trial.state == TrialState.DONE]
+    if not done:
+        return
+    repeats = max(trial.repeat for trial in done)
+    is_random = run.version.document.get("order", Order.RANDOMISED) == Order.RANDOMISED
+    if repeats < ENOUGH_REPEATS:
+        yield Trust("measured once: no claims" if repeats == 1 else f"{repeats} repeats: too few for claims", False)
+    else:
+        yield Trust(f"{repeats} repeats, {'random order' if is_random else 'in listed order'}", is_random)
+    if outcome.lines:
+        cautions = any(line.caution for line in outcome.lines)
+        yield Trust("something else differs, too" if cautions else "nothing else differs", not cautions)
+    if settings:
+        troubled = any(row.trouble for row in settings)
+        yield Trust("settings not restored" if troubled else "settings restored", not troubled)
+
+
+@dataclass(frozen=True)
+class Caution:
+    text: str
+    code: str = ""
+
+
+def warnings(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome) -> Iterator[Caution]:
+    """What stands above everything else."""
+    if run.invalid_reason:
+        yield Caution(f"Invalid, left out of comparisons: {run.invalid_reason}")
+    if run.reason:
+        yield Caution(run.reason, run.reason_code if run.state != RunState.CANCELLED else "")
+    if outcome.failures:
+        yield Caution(outcome.failures)
+    for row in settings:
+        if row.trouble:
+            yield Caution(f"{row.name} of {row.device or row.host} on {row.host}: {row.put_back}.")
+    for caution in dict.fromkeys(line.caution for line in outcome.lines if line.caution):
+        yield Caution(caution)
+    invalid = sum(bool(trial.invalid_reason) for trial in trials)
+    if invalid and not run.invalid_reason:
+        words = "trials are" if invalid > 1 else "trial is"
+        yield Caution(f"{invalid} {words} marked as invalid and left out of comparisons.")

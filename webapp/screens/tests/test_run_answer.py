@@ -1,0 +1,167 @@
+"""The page of an ended run: its answer, what one can trust, warnings and small charts."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from webapp.analysis.claims import listed
+from webapp.results.models import Result
+from webapp.results.validity import mark_run
+from webapp.runs.models import Run, Trial, TrialState
+from webapp.screens.runs.multiples import Chart, multiples_of
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import FACTS, START, Lab
+
+DEPTHS = (1, 4, 16)
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    """mq-deadline is 40 % faster than none at queue depth 16, 40 % slower at 4, and as fast at 1; measured in turns."""
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    noise = random.Random(3)
+    for block_size in (4096, 16384):
+        for depth in DEPTHS:
+            for scheduler, speed in (("none", 1.0), ("mq-deadline", {1: 1.0, 4: 0.6, 16: 1.4}[depth])):
+                rates = [1000.0 * depth * speed * noise.uniform(0.998, 1.002) for _ in range(6)]
+                facts = FACTS | {"device.scheduler": scheduler}
+                lab.measure(*rates, scheduler=scheduler, iodepth=depth, block_size=block_size, facts=facts)
+    _in_turns(lab.run)
+    return _ended(lab.run)
+
+
+def _in_turns(run: Run) -> None:
+    """Each repeat measures all points, in an order of its own."""
+    order = random.Random(4)
+    results = list(Result.objects.filter(run=run).order_by("repeat", "id"))
+    for repeat in range(1, 7):
+        own = [result for result in results if result.repeat == repeat]
+        order.shuffle(own)
+        for place, result in enumerate(own):
+            Result.objects.filter(pk=result.pk).update(measured_at=START + timedelta(minutes=100 * repeat + place))
+
+
+def _ended(run: Run) -> Run:
+    Run.objects.filter(pk=run.pk).update(ended_at=START + timedelta(hours=1), trial_count=run.trials.count())
+    run.refresh_from_db()
+    return run
+
+
+def shown(client: Client, run: Run) -> Any:
+    response = client.get(f"/runs/{run.number}/")
+    assert response.status_code == 200
+    return response.context
+
+
+def marks_of(chart: Chart | None) -> list[str]:
+    assert chart
+    return [point.mark for line in chart.lines for point in line.points]
+
+
+def test_the_heading_is_the_first_finding_without_its_interval(operator: Client, run: Run) -> None:
+    page = shown(operator, run)
+    sentence = page["findings"].first[0].finding.sentence
+    assert page["heading"]
+    assert "CI" not in page["heading"]
+    assert page["heading"].split()[:3] == sentence.split()[:3]
+    assert f"<h1>{page['heading']}</h1>" in operator.get(f"/runs/{run.number}/").content.decode()
+
+
+def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:
+    trust = {each.words: each.is_good for each in shown(operator, run)["trust"]}
+    assert trust == {"6 repeats, random order": True, "nothing else differs": True}
+
+
+def test_single_values_are_a_doubt(operator: Client, db: None) -> None:
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    for depth in DEPTHS:
+        lab.measure(100.0 * depth, iodepth=depth)
+    assert not shown(operator, _ended(lab.run))["trust"][0].is_good
+
+
+def test_charts_have_the_ratios_of_the_factor_by_load(run: Run) -> None:
+    (multiples,) = multiples_of(run)
+    assert [name for name, _ in multiples.names] in (["mq-deadline"], ["I/O scheduler none"])
+    assert multiples.x_label == "queue depth"
+    (row,) = multiples.rows
+    assert [column.title for column in row.columns] == ["4 KiB", "16 KiB"]
+    sign = 1 if multiples.baseline.endswith("none") else -1
+    for column in row.columns:
+        assert marks_of(column.chart) in (["equal", *_claims(sign)], ["unclear", *_claims(sign)])
+        assert column.chart
+        assert [tick.text for tick in column.chart.x_ticks] == ["1", "4", "16"]
+        (line,) = column.chart.lines
+        ys = [float(point.y) for point in line.points]
+        one = float(column.chart.baseline)
+        assert sign * (ys[1] - one) > 10  # SVG's y grows downwards: slower is below
+        assert sign * (one - ys[2]) > 10
+        assert all(float(point.high) < float(point.low) for point in line.points)
+
+
+def _claims(sign: int) -> list[str]:
+    return ["slower", "faster"] if sign > 0 else ["faster", "slower"]
+
+
+def test_charts_follow_marks(run: Run) -> None:
+    assert multiples_of(run)
+    mark_run(run=run, reason="wrong cable", by=None)
+    assert multiples_of(run) == ()
+
+
+def test_two_targets_are_two_rows(db: None) -> None:
+    host = a_host("storage1")
+    lab = Lab(a_drive(host, "nvme0", model="A", serial="S1"))
+    other = a_drive(host, "nvme1", model="B", serial="S2")
+    lab.run.targets.add(other)
+    for target in (lab.target, other):
+        for block_size in (4096, 16384):
+            for depth in DEPTHS:
+                for scheduler, speed in (("none", 100.0), ("bfq", 80.0)):
+                    facts = FACTS | {"device.scheduler": scheduler}
+                    levels = {"scheduler": scheduler, "iodepth": depth, "block_size": block_size}
+                    lab.measure(speed, speed * 1.01, speed * 0.99, target=target, facts=facts, **levels)
+    (multiples,) = multiples_of(_ended(lab.run))
+    assert [row.title for row in multiples.rows] == ["storage1/nvme0", "storage1/nvme1"]
+    assert [[column.title for column in row.columns] for row in multiples.rows] == [["4 KiB", "16 KiB"]] * 2
+
+
+def test_a_run_of_one_load_has_no_charts(db: None) -> None:
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    lab.measure(100.0, 101.0, 102.0)
+    assert multiples_of(_ended(lab.run)) == ()
+
+
+def test_warnings_stand_at_full_size(operator: Client, run: Run) -> None:
+    trial = run.trials.order_by("index")[0]
+    Trial.objects.filter(pk=trial.pk).update(state=TrialState.FAILED, reason_code="fio_error")
+    texts = [warning.text for warning in shown(operator, run)["warnings"]]
+    assert any(text.startswith("1 of ") for text in texts)
+    mark_run(run=run, reason="wrong cable", by=None)
+    assert any("wrong cable" in warning.text for warning in shown(operator, run)["warnings"])
+
+
+def test_a_run_without_results_says_so(operator: Client, db: None) -> None:
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    page = shown(operator, _ended(lab.run))
+    assert page["heading"] == f"Run {lab.run.number} has no results"
+    assert page["trust"] == []
+
+
+def test_samples_of_an_ended_run_are_folded(operator: Client, run: Run) -> None:
+    page = operator.get(f"/runs/{run.number}/").content.decode()
+    assert '<details class="card" id="run-samples">' in page
+    Run.objects.filter(pk=run.pk).update(state="running", ended_at=None)
+    assert 'id="run-samples"' not in operator.get(f"/runs/{run.number}/").content.decode()
+
+
+def test_two_levels_without_a_certain_difference_in_one_chart_are_named(operator: Client, db: None) -> None:
+    """Their shared sentence has no chart to name: the answer ended in an error."""
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    for scheduler, speed in (("none", 100.0), ("bfq", 103.0), ("kyber", 98.0)):
+        rates = (speed, speed * 1.1, speed * 0.9)
+        lab.measure(*rates, scheduler=scheduler, facts=FACTS | {"device.scheduler": scheduler})
+    assert "bfq" in shown(operator, _ended(lab.run))["heading"]
+    assert listed([]) == ""
