@@ -107,8 +107,6 @@ def test_the_chart_of_a_trend(page: Page, live_server: LiveServer, save: Save, p
 @pytest.mark.parametrize("address", ["/runs/1/", "/runs/1/trials/1/"])
 def test_samples_of_runs_and_trials(page: Page, run: Run, save: Save, problems: list[str], address: str) -> None:
     page.goto(address)
-    if address == "/runs/1/":
-        page.get_by_text("Samples and telemetry").click()
     page.locator("#seconds[data-drawn]").wait_for()
     name, texts = save("Run 1")
     assert name.startswith("Run-1-")

@@ -121,8 +121,10 @@ def test_two_targets_are_two_rows(db: None) -> None:
             for depth in DEPTHS:
                 for scheduler, speed in (("none", 100.0), ("bfq", 80.0)):
                     facts = FACTS | {"device.scheduler": scheduler}
-                    levels = {"scheduler": scheduler, "iodepth": depth, "block_size": block_size}
-                    lab.measure(speed, speed * 1.01, speed * 0.99, target=target, facts=facts, **levels)
+                    rates = (speed, speed * 1.01, speed * 0.99)
+                    lab.measure(
+                        *rates, target=target, facts=facts, scheduler=scheduler, iodepth=depth, block_size=block_size
+                    )
     (multiples,) = multiples_of(_ended(lab.run))
     assert [row.title for row in multiples.rows] == ["storage1/nvme0", "storage1/nvme1"]
     assert [[column.title for column in row.columns] for row in multiples.rows] == [["4 KiB", "16 KiB"]] * 2
