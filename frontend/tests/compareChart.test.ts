@@ -3,6 +3,7 @@ import { meansCharts } from "#payloads/compare";
 import {
   boundsOf,
   dataset,
+  labelLines,
   onePerLevel,
   panelData,
   roundedUp,
@@ -156,4 +157,14 @@ test("a doubtful mark is hollow, by options that a point with an error bar has",
   const made = dataset(series, part, "log2", { colour: "#2f7bd8", css: "#2f7bd8", marker: "circle" });
   expect(made).toMatchObject({ backgroundColor: ["#2f7bd8", "#2f7bd822"], radius: 5 });
   expect(Object.keys(made).filter((name) => name.startsWith("point"))).toEqual(["pointStyle"]);
+});
+
+test("labels of several parts have a line for each part that differs", () => {
+  expect(labelLines(["a/nvme0 · 4 KiB · psync", "a/nvme0 · 4 KiB · io_uring"])).toEqual([["psync"], ["io_uring"]]);
+  expect(labelLines(["a · 1", "a · 2", "b"])).toEqual([["a", "1"], ["a", "2"], ["b"]]);
+  expect(labelLines(["this-machine/scratch · 1", "other/scratch · 2"])).toEqual([
+    ["…machine/scratch", "1"],
+    ["other/scratch", "2"],
+  ]);
+  expect(labelLines(["a · 1"])).toEqual([["a", "1"]]);
 });

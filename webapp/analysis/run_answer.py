@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
 
-from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, Struct
+from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import compare, comparison_of, read_all, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
@@ -26,8 +26,9 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 3  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 4  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
+_BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 MOST_FACTORS = 3  # in a headline; the others are named
 Compared = tuple[Chosen, Comparison]
 
@@ -158,7 +159,7 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
         for finding in (*(differences(made) if chosen.about else ()), *made.findings):
             same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
             found.setdefault(same, (finding, chosen, made))
-    first = sorted(found.values(), key=lambda each: importance(each[0]))[:MOST_FINDINGS]
+    first = sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
     source = Source(run.number, run.version.plan.title, targets, run.ended_at)
     return tuple(
@@ -168,6 +169,12 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
         )
         for finding, chosen, made in first
     )  # fmt: skip
+
+
+def _importance(finding: Finding) -> tuple[bool, tuple[bool, bool, int, float]]:
+    """A sort key, the most important first. Ratios between charts, such as of writes to reads, are no question of a
+    plan: they come last, although they are large."""
+    return finding.kind in _BETWEEN_CHARTS, importance(finding)
 
 
 def _has_ratio(made: Comparison) -> bool:

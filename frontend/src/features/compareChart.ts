@@ -132,7 +132,12 @@ function xScale(data: PanelData, axis: XAxis): object {
   const title = { display: true, text: data.x_label };
   const textOf = (value: number): string =>
     data.levels.find((level) => level.number === value)?.text ?? (axis === "log2" ? "" : significant(value));
-  if (isPlaced(axis)) return { type: "category", labels: data.levels.map((level) => level.text), title };
+  if (isPlaced(axis)) {
+    const texts = data.levels.map((level) => level.text);
+    const lines = labelLines(texts);
+    const ticks = { callback: (_: unknown, index: number) => lines[index], autoSkip: true, maxRotation: 0 };
+    return { type: "category", labels: texts, ticks, title };
+  }
   const values = data.levels.flatMap((level) => (level.number === null ? [] : [level.number]));
   const levelTicks = (scale: { ticks: unknown }): void => {
     scale.ticks = values.length <= 16 ? values.map((value) => ({ value })) : ticksFor(values, axis);
@@ -144,6 +149,19 @@ function xScale(data: PanelData, axis: XAxis): object {
     ticks: { callback: (value: number | string) => textOf(Number(value)), autoSkip: true, maxRotation: 0 },
     title,
   };
+}
+
+const LONGEST_LINE = 16;
+
+/** Labels of levels that have several parts: one line for each part in which they differ. A long line loses its begin. */
+export function labelLines(texts: readonly string[]): string[][] {
+  const parts = texts.map((text) => text.split(" · "));
+  const same = (place: number): boolean => parts.every((each) => each[place] === parts[0]?.[place]);
+  const alike = texts.length > 1 && parts.every((each) => each.length === parts[0]?.length);
+  return parts.map((each) => {
+    const told = alike ? each.filter((_, place) => !same(place)) : each;
+    return told.map((part) => (part.length > LONGEST_LINE ? `…${part.slice(1 - LONGEST_LINE)}` : part));
+  });
 }
 
 function ticksFor(values: readonly number[], axis: XAxis): { value: number }[] {

@@ -200,8 +200,8 @@ class Charts:
 
     @property
     def subject(self) -> str:
-        """The metric inside a sentence."""
-        return in_sentence(self.metric.label)
+        """The metric inside a sentence; a name that a person typed stays as it is."""
+        return self.metric.label if self.metric.shown_as == "entered" else in_sentence(self.metric.label)
 
     def beside(self, curve: Curve) -> list[float]:
         """The values above 0 of its series at levels that have no place on the axis."""

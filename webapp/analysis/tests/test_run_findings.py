@@ -155,3 +155,19 @@ def test_setup_makes_beat_tick() -> None:
     call_command("setup", stdout=StringIO(), stderr=StringIO())
     task = PeriodicTask.objects.get(name="findings")
     assert (task.task, task.interval.every) == (tasks.tick.name, 5)
+
+
+def test_a_plans_own_factor_comes_before_ratios_of_its_charts() -> None:
+    """Writes are five times as fast as reads, which nobody asked; the schedulers are equal."""
+    lab = Lab(a_target(a_host("a"), "loop0"))
+    for pattern, iops in (("randread", 1000.0), ("randwrite", 5000.0)):
+        for depth in (1, 2, 4, 8):
+            for scheduler in ("none", "kyber"):
+                values = [iops * depth * (1 + spread) for spread in (0.0, 0.1, -0.1)]
+                lab.measure(*values, pattern=pattern, iodepth=depth, scheduler=scheduler)
+    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    lab.run.refresh_from_db()
+    found = kinds(run_answer(lab.run).findings)
+    assert FindingKind.DIRECTION in found
+    assert found[0] is FindingKind.EQUAL
+    assert found[-1] is FindingKind.DIRECTION

@@ -88,9 +88,9 @@ def test_table_csv_and_api_have_the_label(operator: Client, runs: list[Run]) -> 
     text = b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
     assert {row["label"] for row in csv.DictReader(text.splitlines())} == {"adaptec", ""}
     assert {row["label"] for row in operator.get("/api/v1/results?run=2").json()["items"]} == {"broadcom, new"}
-    compared = operator.get("/api/v1/compare?x=iodepth&series=label&label=adaptec&label=no+label").json()
+    compared = operator.get("/api/v1/compare?x=matched&series=label&panel=pattern&label=adaptec&label=no+label").json()
     assert [series["name"] for series in compared["panels"][0]["series"]] == ["adaptec", "no label"]
-    csv_text = b"".join(operator.get("/explore.csv?x=iodepth&series=label").streaming_content)  # type: ignore[attr-defined]
+    csv_text = b"".join(operator.get("/explore.csv?x=matched&series=label&panel=pattern").streaming_content)  # type: ignore[attr-defined]
     assert b"broadcom, new" in csv_text
 
 
