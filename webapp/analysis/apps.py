@@ -1,4 +1,5 @@
 from importlib import import_module
+from uuid import UUID
 
 from django.apps import AppConfig
 from django.db.models.signals import post_migrate
@@ -11,8 +12,13 @@ class AnalysisConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`
-        import_module("webapp.analysis.deciding")  # to `results_written`
+        import_module("webapp.results.signals").results_written.connect(_decide_repeats)
         post_migrate.connect(_watch_changes, sender=self)
+
+
+def _decide_repeats(run_id: UUID, host_id: UUID, **_: object) -> None:
+    """Imports the statistics only here: they would take 60 MB in each process."""
+    import_module("webapp.analysis.deciding").decide_repeats(run_id, host_id)
 
 
 def _watch_changes(**_: object) -> None:

@@ -17,7 +17,6 @@ from itertools import pairwise
 from uuid import UUID
 
 from django.db import transaction
-from django.dispatch import receiver
 
 from webapp.analysis.cells import CellKey, Measured
 from webapp.analysis.comparing import Selected, baseline_of, cells_of, read_all, select_from
@@ -27,7 +26,6 @@ from webapp.analysis.looks import Looks
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument, read
-from webapp.results.ingest.write import results_written
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
@@ -38,11 +36,6 @@ from webapp.runs.states import cancel_these
 
 DECIDED = "decided"  # reason code of the trials that are not needed
 ERRORS = 2.0  # standard errors above which neighbouring repeats resemble each other
-
-
-@receiver(results_written)
-def _decide_repeats(run_id: UUID, host_id: UUID, **_: object) -> None:
-    decide_repeats(run_id, host_id)
 
 
 @transaction.atomic

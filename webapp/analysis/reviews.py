@@ -9,7 +9,7 @@ from msgspec import structs
 from webapp.analysis.evidence import Review, RunFinding
 from webapp.analysis.models import FindingReview
 from webapp.analysis.run_answer import run_answer
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.models import Run
@@ -48,7 +48,7 @@ def undo_review(*, run: Run, key: str, by: User) -> bool:
 def _finding(run: Run, key: str) -> RunFinding:
     known = {finding.key: finding for finding in run_answer(run).findings}
     if key not in known:
-        raise Refusal("finding_unknown", f"Run {run.number} has no finding {key[:40]}. Reload the page.")
+        raise NotFound("finding_unknown", f"Run {run.number} has no finding {key[:40]}. Reload the page.")
     return known[key]
 
 

@@ -9,13 +9,13 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Model
-from django.dispatch import Signal
 
 from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_rows, check_samples
 from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
 from webapp.results.retention import ensure_partition
 from webapp.results.rounds import skip_known_repeats, skip_steady_rounds
+from webapp.results.signals import results_written
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
@@ -24,8 +24,6 @@ from worker.contract.items import Sample as SampleItem
 from worker.contract.packing import Histogram, pack
 from worker.contract.reports import Batch
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
-
-results_written = Signal()  # run_id, host_id; sent after the commit
 
 # The worker's clock: its error, and its times as datetimes.
 

@@ -25,7 +25,7 @@ def test_a_reference_system_is_chosen_and_rows_pass_or_fail(page: Page, problems
     page.get_by_label("Candidate: Read-ahead").select_option("not set")
     expect(page).to_have_url(re.compile("read_ahead_sectors=not"))
     expect(page.locator("td .state-cancelled")).to_have_count(14)
-    expect(page.locator("nav a[aria-current=page]").first).to_have_text("Trends")
+    expect(page.locator("nav a[aria-current=page]").first).to_have_text("Compare")
     table = page.get_by_role("region", name="Table of rows")
     assert table.evaluate("(box) => box.scrollWidth <= box.clientWidth")  # the reasons are not cut
     page.get_by_label("Judge values without repeats").check()

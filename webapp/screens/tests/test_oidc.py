@@ -50,7 +50,7 @@ def test_it_logs_in_with_the_role_of_the_group_and_returns_to_the_page(
     assert "/login/oidc/" in client.get("/login/").content.decode()
     works, page = logs_in(provider, client)
     assert works
-    assert "<h1>Runs" in page
+    assert "<title>Runs" in page
     assert (User.objects.get().username, User.objects.get().role) == ("mia", Role.OPERATOR)
     assert AuditEntry.objects.get().action == "user.create"
     assert client.session.get_expiry_age() == settings.EXTERNAL_SESSION_SECONDS
