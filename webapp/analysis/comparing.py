@@ -26,6 +26,7 @@ from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
+from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.table import Table
@@ -265,13 +266,18 @@ def cells_of(selected: Selected, baseline: Level) -> GroupedCells:
     return GroupedCells(grouped, cells, _baselines(selected.query, grouped, baseline))
 
 
+def concluded_of(selected: Selected, compared: GroupedCells, looks: Looks = ONE_LOOK) -> Conclusions:
+    """What may be claimed of the cells. The questions of a run share the chance of a false claim."""
+    return conclusions(compared, selected.query.margin, questions=max(1, len(selected.questions)), looks=looks)
+
+
 def comparison_of(selected: Selected) -> Comparison:
     """Means, ratios and what else differs. Without a query, so that simulations need no database."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     baseline = baseline_of(query, grouped)
     compared = cells_of(selected, baseline)
     cells, baselines = compared.cells, compared.baselines
-    concluded = conclusions(compared, query.margin, questions=max(1, len(selected.questions)))
+    concluded = concluded_of(selected, compared)
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     table = Table(

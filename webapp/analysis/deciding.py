@@ -19,15 +19,14 @@ from uuid import UUID
 from django.db import transaction
 
 from webapp.analysis.cells import CellKey, Measured
-from webapp.analysis.comparing import Selected, baseline_of, cells_of, read_all, select_from
-from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
-from webapp.analysis.default_questions import questions_of
+from webapp.analysis.comparing import Selected, baseline_of, cells_of, concluded_of, read_all, select_from
+from webapp.analysis.conclusions import Conclusions, GroupedCells
+from webapp.analysis.default_questions import questions_of_run
 from webapp.analysis.looks import Looks
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument, read
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
 from webapp.results.rounds import left_of
@@ -78,8 +77,8 @@ def _selections(
     number: int, document: PlanDocument, rows: Sequence[ResultRow], found: ResultQuery
 ) -> Iterator[Selected]:
     """Of the run's own questions. Raises CompareRefused."""
-    for chosen in questions_of(target_points(found)):
-        if chosen.about and not chosen.fixed:
+    for chosen in questions_of_run(rows):
+        if not chosen.fixed:
             query = read_query([("run", str(number)), *chosen.pairs])
             yield select_from(replace(query, margin=document.decide_percent / 100), found, rows)
 
@@ -89,14 +88,11 @@ def compared_rows(
 ) -> Iterator[tuple[ResultRow, bool]]:
     """The results of each comparison, and whether it is open. The comparisons share the chance of a false decision;
     those of the factors in `document.decide`, or of all factors, must be decided."""
-    compared = [cells_of(each, baseline_of(each.query, each.grouped)) for each in selections]
-    margin, questions = document.decide_percent / 100, max(1, len(selections))
-    concluded = [conclusions(each, margin, questions=questions, looks=looks) for each in compared]
-    wanted = [
-        each
-        for each in zip(selections, compared, concluded, strict=True)
-        if not document.decide or not set(document.decide).isdisjoint(each[0].query.series)
-    ]
+    wanted: list[tuple[Selected, GroupedCells, Conclusions]] = []
+    for selected in selections:
+        if not document.decide or not set(document.decide).isdisjoint(selected.query.series):
+            compared = cells_of(selected, baseline_of(selected.query, selected.grouped))
+            wanted.append((selected, compared, concluded_of(selected, compared, looks)))
     pairs = [pair for _, cells, _ in wanted for _, pair in _pairs(cells)]
     resembling = resembles_itself(list(_differences(*pair)) for pair in pairs)
     for selected, cells, answers in wanted:
