@@ -12,13 +12,13 @@ class AnalysisConfig(AppConfig):
 
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`
-        import_module("webapp.results.signals").results_written.connect(_decide_repeats)
+        import_module("webapp.results.rounds").repeats_to_decide.connect(_decide_repeats)
         post_migrate.connect(_watch_changes, sender=self)
 
 
-def _decide_repeats(run_id: UUID, host_id: UUID, **_: object) -> None:
+def _decide_repeats(run_id: UUID, host_id: UUID, document: object, **_: object) -> None:
     """Imports the statistics only here: they would take 60 MB in each process."""
-    import_module("webapp.analysis.deciding").decide_repeats(run_id, host_id)
+    import_module("webapp.analysis.deciding").decide_repeats(run_id, host_id, document)
 
 
 def _watch_changes(**_: object) -> None:

@@ -25,7 +25,7 @@ from webapp.analysis.default_questions import questions_of_run
 from webapp.analysis.looks import Looks
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.core.services import audit
-from webapp.plans.document import PlanDocument, read
+from webapp.plans.document import PlanDocument
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
@@ -38,11 +38,9 @@ ERRORS = 2.0  # standard errors above which neighbouring repeats resemble each o
 
 
 @transaction.atomic
-def decide_repeats(run_id: UUID, host_id: UUID) -> int:
-    """Cancel the host's planned trials of the run at points where all is decided; return their number."""
-    document = read(Run.objects.select_related("version").get(pk=run_id).version.document)
-    if not document.decide_percent:
-        return 0
+def decide_repeats(run_id: UUID, host_id: UUID, document: PlanDocument) -> int:
+    """Cancel the host's planned trials of the run at points where all is decided; return their number. `document`: of
+    its plan, with `decide_percent`."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     here = run.trials.all() if run.one_at_a_time else run.trials.filter(host=host_id)
     planned, repeats = left_of(here)

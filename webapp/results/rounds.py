@@ -5,7 +5,7 @@ the last five rounds is judged; once all of them are steady, the remaining round
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet, Sum
+from django.dispatch import Signal
 
 from webapp.core.services import audit
 from webapp.core.statistics import student_t
@@ -33,15 +34,25 @@ from worker.contract.workload import SNIA_ROUNDS
 # repeat is a block: it is run completely or not at all, because comparisons average inside blocks
 # (docs/understanding/comparisons.md).
 
+# Sent after results of a plan with `decide_percent`: run_id, host_id, document. The app that compares listens.
+repeats_to_decide = Signal()
 SPREAD_KNOWN = "spread_known"  # reason code of the trials that are not needed
 
 
-@transaction.atomic
-def skip_known_repeats(run_id: UUID, host_id: UUID) -> int:
-    """Cancel the host's planned trials of the run if they are not needed; return their number."""
+def after_results(run_id: UUID, host_id: UUID) -> None:
+    """Skip what the host's new results of the run make needless. Each rule has a transaction of its own."""
     document = read(Run.objects.select_related("version").get(pk=run_id).version.document)
-    if not document.spread_percent:
-        return 0
+    if document.spread_percent:
+        _skip_known_repeats(run_id, host_id, document)
+    if tracking := dict(_tracking(document)):
+        _skip_steady_rounds(run_id, host_id, tracking)
+    if document.decide_percent:
+        repeats_to_decide.send_robust(Run, run_id=run_id, host_id=host_id, document=document)
+
+
+@transaction.atomic
+def _skip_known_repeats(run_id: UUID, host_id: UUID, document: PlanDocument) -> int:
+    """Cancel the host's planned trials of the run if they are not needed; return their number."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     here = run.trials.all() if run.one_at_a_time else run.trials.filter(host=host_id)
     planned, repeats = left_of(here)
@@ -114,12 +125,8 @@ class Tracked:
 
 
 @transaction.atomic
-def skip_steady_rounds(run_id: UUID, host_id: UUID) -> int:
+def _skip_steady_rounds(run_id: UUID, host_id: UUID, tracking: Mapping[str, Rules]) -> int:
     """Cancel the host's planned trials of parts whose tracked points are steady; return their number."""
-    document = read(Run.objects.select_related("version").get(pk=run_id).version.document)
-    tracking = dict(_tracking(document))
-    if not tracking:
-        return 0
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     return sum(_skip(run, host_id, name, rules) for name, rules in tracking.items())
 

@@ -14,8 +14,7 @@ from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_rows, check_samples
 from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
 from webapp.results.retention import ensure_partition
-from webapp.results.rounds import skip_known_repeats, skip_steady_rounds
-from webapp.results.signals import results_written
+from webapp.results.rounds import after_results
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import told
@@ -141,10 +140,8 @@ def write(changes: Changes) -> None:
         end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=told(end.message))
     if changes.results:
         run, host = changes.results[0].run_id, changes.attempt.host_id
-        # These lock the run before its trials.
-        transaction.on_commit(lambda: skip_known_repeats(known(run), host))
-        transaction.on_commit(lambda: skip_steady_rounds(known(run), host))
-        transaction.on_commit(lambda: results_written.send(Result, run_id=known(run), host_id=host), robust=True)
+        # It locks the run before its trials.
+        transaction.on_commit(lambda: after_results(known(run), host))
 
 
 def _write_streams(changes: Changes) -> None:
