@@ -20,6 +20,7 @@ from webapp.imports.formats import (
     disk_mark,
     diskspd,
     elbencho,
+    elbencho_text,
     ezfio,
     fio_json,
     fio_terse,
@@ -27,9 +28,12 @@ from webapp.imports.formats import (
     hdparm,
     iometer,
     ioping,
+    ior,
     iozone,
+    kbench,
     pgbench,
     plain_csv,
+    rados,
     sysbench_fileio,
     unread,
     vdbench,
@@ -71,6 +75,7 @@ _MODULES = {
     "fio-terse": fio_terse,
     "fio-text": fio_text,
     "elbencho": elbencho,
+    "elbencho-text": elbencho_text,
     "iometer": iometer,
     "vdbench": vdbench,
     "sysbench-fileio": sysbench_fileio,
@@ -82,6 +87,9 @@ _MODULES = {
     "ioping": ioping,
     "diskspd": diskspd,
     "pgbench": pgbench,
+    "rados": rados,
+    "kbench": kbench,
+    "ior": ior,
     "xdd": xdd,
     "iozone": iozone,
     "hdparm": hdparm,
@@ -91,7 +99,7 @@ _MODULES = {
 # Outputs that stand in a log beside those of other tools. All others are a whole file.
 _IN_LOGS = (
     "fio-json", "fio-terse", "fio-text", "sysbench-fileio", "bonnie", "bm-flash", "disk-mark", "yabs", "bench-sh",
-    "ioping", "diskspd", "pgbench", "iozone", "hdparm", "dd",
+    "ioping", "diskspd", "pgbench", "rados", "kbench", "ior", "elbencho-text", "iozone", "hdparm", "dd",
 )  # fmt: skip
 FORMATS: Mapping[str, Format] = {name: cast("Format", module) for name, module in _MODULES.items()}
 

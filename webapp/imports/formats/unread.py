@@ -38,13 +38,7 @@ _OTHERS = (
         re.compile(r"^sysbench \d[^\n]{0,100}\n", re.MULTILINE),
         "Only `sysbench fileio run` measures storage.",
     ),
-    Unread(
-        "rados bench",
-        re.compile(r"^Total time run: +[\d.]{1,20}", re.MULTILINE),
-        "Run fio with ioengine=rbd, and import its JSON.",
-    ),
     Unread("DiskSpd with -Rxml", re.compile(r"<Results>\s{0,200}<System>"), "Let it write text, without -Rxml."),
-    Unread("IOR", re.compile(r"^IOR-\d[^\n]{0,40}MPI", re.MULTILINE), "Write its table as CSV with named columns."),
     Unread("Phoronix Test Suite", re.compile(r"<PhoronixTestSuite>"), "Write its results as CSV, with named columns."),
 )
 

@@ -26,8 +26,8 @@ def test_all_tools_of_a_log_are_read_or_named() -> None:
     without_command = formats.parse(re.sub(r".*dd .*", "", log))
     assert {one.tool for one in without_command.measured} == {"fio", "hdparm"}
     assert [note.split(".")[0] for note in without_command.notes] == ["Not read: dd"]
-    rados = formats.parse(log + "Total time run:         10.5\n")
-    assert rados.notes == ("Not read: rados bench.",)
+    phoronix = formats.parse(log + "<PhoronixTestSuite>\n")
+    assert phoronix.notes == ("Not read: Phoronix Test Suite.",)
 
 
 def test_windows_line_ends() -> None:
