@@ -13,8 +13,9 @@ import { line, startColumnPreview } from "./importColumns";
 import { Latest } from "./planPreview";
 
 const PORTION_BYTES = 32 * 1024 * 1024;
-const SAMPLE = 500; // paths for the preview of labels
+const SAMPLE = 2000; // paths for the preview of labels, MAX_PATHS of the server
 const PAUSE_MS = 250;
+const FEW = 8; // paths that are shown unfolded
 
 export function initImportForm(): void {
   const form = find("import-form", HTMLFormElement);
@@ -112,7 +113,8 @@ function paintPreview(found: ReturnType<typeof labelPreview>, chosen: number, ag
         "small",
       ),
     );
-  for (const { path, text } of found.examples) box.append(line(`${path}: ${text || "no match"}`, "small"));
+  for (const { path, text } of found.examples) box.append(line(`${path}: ${text}`, "small"));
+  if (found.unmatched.length > 0 && pattern.value.trim() !== "") box.append(withoutLabels(found.unmatched));
   if (found.suggested !== "" && pattern.value.trim() === "") {
     const button = document.createElement("button");
     button.type = "button";
@@ -124,6 +126,17 @@ function paintPreview(found: ReturnType<typeof labelPreview>, chosen: number, ag
     });
     box.append(button);
   }
+}
+
+/** The paths that get no labels, folded if they are many. */
+function withoutLabels(paths: readonly string[]): HTMLElement {
+  const all = document.createElement("details");
+  all.open = paths.length <= FEW;
+  const title = document.createElement("summary");
+  title.className = "small";
+  title.textContent = `Without labels: ${counted(paths.length, "path")} that the pattern does not match`;
+  all.append(title, ...paths.map((path) => line(path, "small code")));
+  return all;
 }
 
 /** Begins the import, sends portion after portion, ends it, and opens its page. */

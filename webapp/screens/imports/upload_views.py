@@ -72,7 +72,8 @@ class LabelPreview(Payload, frozen=True, kw_only=True):
     matched: int  # paths that the pattern matches
     of: int
     logs: int  # of fio, which are not in `of`: each joins a test of its folder
-    examples: tuple[PathLabels, ...]
+    examples: tuple[PathLabels, ...]  # the first matches
+    unmatched: tuple[str, ...]  # all other paths, which get no labels
 
 
 # How the first row of a CSV file is read, before anything is stored.
@@ -134,16 +135,20 @@ def label_preview(pattern: str, paths: Sequence[str]) -> LabelPreview:
     try:
         found = {path: labels.match(pattern, path) for path in paths} if pattern else {}
     except Refusal as refusal:
-        return LabelPreview(suggested=suggested, problem=refusal.message, matched=0, of=len(paths), logs=0, examples=())
+        return LabelPreview(
+            suggested=suggested, problem=refusal.message, matched=0, of=len(paths), logs=0, examples=(), unmatched=()
+        )
     logs = _logs_of_tests([path for path, of_path in found.items() if of_path is None], paths)
     tests = {path: of_path for path, of_path in found.items() if path not in logs}
+    matches = {path: of_path for path, of_path in tests.items() if of_path is not None}
     return LabelPreview(
         suggested=suggested,
         problem="",
-        matched=sum(of_path is not None for of_path in tests.values()),
+        matched=len(matches),
         of=len(paths) - len(logs),
         logs=len(logs),
-        examples=tuple(PathLabels(path=path, text=_in_words(tests[path])) for path in [*tests][:SHOWN_PATHS]),
+        examples=tuple(PathLabels(path=path, text=_in_words(matches[path])) for path in [*matches][:SHOWN_PATHS]),
+        unmatched=tuple(path for path in tests if path not in matches),
     )
 
 
@@ -153,10 +158,8 @@ def _logs_of_tests(unmatched: Sequence[str], paths: Sequence[str]) -> set[str]:
     return {path for path in unmatched if log_name(path) is not None and PurePosixPath(path).parent in folders}
 
 
-def _in_words(of_path: dict[str, str] | None) -> str:
-    """`drive: PM9A3 · Queue depth: 32`; "" without a match."""
-    if of_path is None:
-        return ""
+def _in_words(of_path: dict[str, str]) -> str:
+    """`drive: PM9A3 · Queue depth: 32`."""
     labelled = labels.apply(of_path, Measurement(tool="", direction=None, factors={}))
     factors = labelled.measurement.factors
     words = [f"{factor.label}: {factor.format(factors[name])}" for name, factor in FACTORS.items() if name in factors]

@@ -33,14 +33,26 @@ def test_the_columns_of_a_csv_are_stated_with_a_preview_of_its_first_row(
 def test_the_preview_of_labels_says_how_many_files_it_tries(page: Page, problems: list[str], tmp_path: Path) -> None:
     folder = tmp_path / "PM9A3"
     folder.mkdir()
-    for depth in range(1, 503):
+    for depth in range(1, 2003):
         (folder / f"randread-{depth}-1.json").write_text("{}")
     page.goto("/imports/")
     page.locator("#import-folder").set_input_files(folder)
     page.get_by_role("button", name="Use {drive}/{rw}-{iodepth}-{numjobs}.json").click()
     preview = page.locator("#pattern-preview")
-    expect(preview).to_contain_text("The pattern matches 500 of 500 paths.")
-    expect(preview).to_contain_text("Only the first 500 of 502 files are tried here.")
+    expect(preview).to_contain_text("The pattern matches 2000 of 2,000 paths.")
+    expect(preview).to_contain_text("Only the first 2000 of 2,002 files are tried here.")
+    assert problems == []
+
+
+def test_paths_without_labels_are_listed_before_the_import(page: Page, problems: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "PM9A3"
+    folder.mkdir()
+    for name in ("randread-1-1.json", "randread-2-1.json", "notes.txt"):
+        (folder / name).write_text("{}")
+    page.goto("/imports/")
+    page.locator("#import-folder").set_input_files(folder)
+    page.locator("#import-pattern").fill("{drive}/{rw}-{iodepth}-{numjobs}.json")
+    expect(page.locator("#pattern-preview details")).to_contain_text("PM9A3/notes.txt")
     assert problems == []
 
 

@@ -245,7 +245,7 @@ def test_labels_in_paths_are_shown_before_anything_is_stored(viewer: Client) -> 
     found = viewer.post("/imports/labels/", {"paths": paths, "pattern": "{drive}/{rw}-{iodepth}-{numjobs}.json"}).json()
     assert (found["matched"], found["of"], found["problem"]) == (1, 2, "")
     assert found["examples"][0]["text"] == "drive: PM9A3 · Pattern: randread · Jobs: 4 · Queue depth: 32"
-    assert found["examples"][1] == {"path": "notes.txt", "text": ""}
+    assert found["unmatched"] == ["notes.txt"]
     assert viewer.post("/imports/labels/", {"paths": paths, "pattern": "{"}).json()["problem"]
 
 
@@ -255,7 +255,8 @@ def test_logs_beside_a_test_are_not_listed_as_without_match(viewer: Client) -> N
     pattern = "{drive}/{rw}-{iodepth}-{numjobs}.json"
     found = viewer.post("/imports/labels/", {"paths": paths, "pattern": pattern}).json()
     assert (found["matched"], found["of"], found["logs"]) == (1, 2, 1)
-    assert [each["path"] for each in found["examples"]] == ["PM9A3/randread-32-4.json", f"logs only/{log}"]
+    assert [each["path"] for each in found["examples"]] == ["PM9A3/randread-32-4.json"]
+    assert found["unmatched"] == [f"logs only/{log}"]
 
 
 def test_results_and_exports_show_where_imported_results_are_from(viewer: Client) -> None:
