@@ -105,9 +105,15 @@ class Reporter:
         self._wake.set()
 
     def emit(self, attempt: str, item: Item) -> None:
-        """Report an item of an attempt. A disk that is full stops the attempt at its first measurement."""
+        """Report an item of an attempt. A disk that is full stops the attempt at its first measurement.
+
+        Items after lost ones are not reported: they could be of a stream whose start is lost, and the server would
+        refuse the attempt for another reason than the full disk.
+        """
         text = encode_item(item)
         with self._lock:
+            if attempt in self._lost:
+                return
             opened = self._open.setdefault(attempt, _Open())
             opened.add(text)
             opened.matters = opened.matters or not isinstance(item, Accepted | Phase)

@@ -282,6 +282,21 @@ def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_pat
     reporter.stop(limit_s=0)
 
 
+def test_after_a_part_found_no_room_only_the_end_is_reported(peer: Peer, tmp_path: Path) -> None:
+    """There is space again at once. A later item could belong to a stream whose start is lost."""
+    spool = Spool(tmp_path / "full.db", reserve_bytes=2**60)
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter.emit("a", sample(0))
+    reporter._seal_all()
+    spool._reserve_bytes = 0
+    reporter.emit("a", sample(1))
+    reporter.finish("a", DONE)
+    reporter.start()
+    assert peer.wait_end("a").code == "spool_full"
+    assert seconds(peer, "a") == []
+    reporter.stop(limit_s=0)
+
+
 def test_an_attempt_whose_end_finds_no_room_keeps_its_lease_no_longer(
     peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
