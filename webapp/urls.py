@@ -11,3 +11,4 @@ urlpatterns = [
 ]
 
 handler403 = "webapp.screens.access.forbidden"
+handler500 = "webapp.core.failures.failed_request"

@@ -42,6 +42,7 @@ from webapp.plans.services import (
     undelete_plan,
 )
 from webapp.results.speeds import expected_writes, learned_preview
+from webapp.runs.services import obstacles
 
 # Plans: list, read, save, copy, restore, delete.
 
@@ -181,10 +182,10 @@ def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
 
 @router.put("/plans/{slug}", response={200: VersionOut, 201: VersionOut}, auth=OPERATORS)
 def put_plan(request: HttpRequest, slug: str, payload: PlanIn) -> Status[PlanVersion]:
-    """Create the plan, or save the next version of it; without changes, return the newest. Safe to repeat."""
+    """Create the plan, or save its next version (201); without changes, return the newest (200). Safe to repeat."""
     person = operator(request)
-    version, created = create_or_save(slug=slug, document=payload.read(), by=person)
-    return Status(201 if created else 200, version_of(slug, version.number))
+    version, saved = create_or_save(slug=slug, document=payload.read(), by=person)
+    return Status(201 if saved else 200, version_of(slug, version.number))
 
 
 @router.post("/job-files", response={201: VersionOut}, auth=OPERATORS)
@@ -384,7 +385,8 @@ class FindsOut(Schema):
 
 class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `code` is then `plan_too_large`, if it has more levels or trials than
-    a run may have, or `plan_problem`, else "". `arm`: serial numbers to send with the start.
+    a run may have, or `plan_problem`, else "". With `obstacles`, it cannot be started on these targets. `arm`:
+    serial numbers to send with the start.
 
     A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
     `shared`: targets that are used at once and share a drive. `warnings`: what a host does not support, factors that
@@ -394,6 +396,7 @@ class PreviewOut(Schema):
 
     problems: list[str]
     code: str
+    obstacles: list[str]
     note: str
     skipped: list[str]
     shared: list[str]
@@ -459,6 +462,7 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
     return {
         "problems": problems,
         "code": code,
+        "obstacles": obstacles(made.expansion, targets) if targets and not problems else [],
         "note": document.note,
         "skipped": made.expansion.skipped,
         "shared": made.shared,

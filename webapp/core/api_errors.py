@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
+_KEPT_HEADERS = ("Retry-After",)
 _CODES = {
     400: "request_refused",
     403: "not_allowed",
@@ -21,7 +22,7 @@ _MESSAGES = {
     413: "The body is too large. Split it into several requests.",
     429: "Too many requests. Try again later.",
     500: "The server failed. Its log has the reason.",
-    503: "The server is busy. Try again later.",
+    503: "The server is busy, or its database restarts. Try again later.",
 }
 
 
@@ -47,7 +48,8 @@ def _problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
     if status == 405:
         message = f"This address does not accept {request.method}. Use {allowed}."
     body = {"code": _CODES.get(status, "refused"), "message": message}
-    return JsonResponse(body, status=status, headers={"Allow": allowed} if allowed else None)
+    headers = {name: text for name in _KEPT_HEADERS if (text := response.headers.get(name))}
+    return JsonResponse(body, status=status, headers=headers | ({"Allow": allowed} if allowed else {}))
 
 
 def _sorted(methods: str) -> str:

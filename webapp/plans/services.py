@@ -69,11 +69,14 @@ def save_version(
 
 @transaction.atomic
 def create_or_save(*, slug: str, document: PlanDocument, by: User | None) -> tuple[PlanVersion, bool]:
-    """Create the plan `slug`, or save its next version. True if it was created. Raises as both."""
-    plan = Plan.objects.filter(slug=slug).first()
-    if plan is not None:
-        return save_version(plan=plan, document=document, by=by), False
-    return create_plan(document=document, by=by, slug=slug).versions.get(), True
+    """Create the plan `slug`, or save its next version. False if its newest version has this content already. Raises as
+    both."""
+    plan = Plan.objects.select_for_update().filter(slug=slug).first()
+    if plan is None:
+        return create_plan(document=document, by=by, slug=slug).versions.get(), True
+    before = plan.versions.count()
+    version = save_version(plan=plan, document=document, by=by)
+    return version, plan.versions.count() > before
 
 
 def _refuse_fixed(plan: Plan) -> None:

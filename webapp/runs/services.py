@@ -89,6 +89,18 @@ def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target
         )
 
 
+def obstacles(expansion: Expansion, targets: Sequence[Target]) -> list[str]:
+    """Why a run of a plan without problems would be refused on these targets, whatever the state of their hosts."""
+    if not expansion.trials:
+        return ["No trial can run on these targets."]
+    try:
+        refuse_unfit_trials(expansion.trials, targets)
+        refuse_worn(expansion, targets)
+    except Refusal as refusal:
+        return [refusal.message]
+    return []
+
+
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
     """Raises Refusal if more could be written to a drive than its host's policy or its remaining rated endurance
     allows."""

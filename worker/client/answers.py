@@ -74,11 +74,13 @@ class Estimate:
 @dataclass(frozen=True)
 class Preview:
     problems: list[str]
+    obstacles: list[str]  # why it cannot be started on the targets
     note: str
     skipped: list[str]
     warnings: list[str]
     shared: list[str]
     arm: list[str]
+    expected: list[dict[str, Any]]  # bytes, by target
     estimate: dict[str, Any]
 
 

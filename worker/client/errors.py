@@ -5,12 +5,13 @@ from enum import IntEnum
 
 class ExitCode(IntEnum):
     OK = 0
-    FAILED = 1  # the plan has problems, the run failed, or the candidate is worse
+    FAILED = 1  # the plan has problems or cannot run, the run failed, or the candidate is worse
     USAGE = 2  # of the command line or the configuration; the number that argparse uses
     UNREACHABLE = 3
     REFUSED = 4  # by the server
     CANNOT_TELL = 5
     TIMED_OUT = 6
+    SERVER_FAILED = 7
     INTERRUPTED = 130  # as of a program that SIGINT ended
 
 
@@ -26,6 +27,12 @@ class UsageError(ClientError):
 
 class Unreachable(ClientError):
     exit_code = ExitCode.UNREACHABLE
+
+
+class ServerFailed(ClientError):
+    """An error of the server that a later try may not meet, for example while its database restarts."""
+
+    exit_code = ExitCode.SERVER_FAILED
 
 
 class Refused(ClientError):

@@ -22,8 +22,8 @@ settings:
 or the same as url, token and ca_file in ~/.config/sweetspot/config.toml (mode 600)
 
 exit codes:
-  0 done   1 failed, has problems or is worse   2 wrong usage or setup   3 server unreachable
-  4 refused by the server   5 cannot tell   6 waiting timed out   130 interrupted
+  0 done   1 failed, cannot run or is worse   2 wrong usage or setup   3 server unreachable
+  4 refused by the server   5 cannot tell   6 waiting timed out   7 server failed   130 interrupted
 """
 Connect = Callable[[argparse.Namespace], Server]
 

@@ -62,7 +62,7 @@ def run_check(options: argparse.Namespace, server: Server) -> ExitCode:
     else:
         about = [preview.note.strip(), ""] if "job_file" in plan else []
         print(output.printable("\n".join([*about, *_lines(preview, targets)])))
-    return ExitCode.FAILED if preview.problems else ExitCode.OK
+    return ExitCode.FAILED if preview.problems or preview.obstacles else ExitCode.OK
 
 
 def run_push(options: argparse.Namespace, server: Server) -> ExitCode:
@@ -70,13 +70,15 @@ def run_push(options: argparse.Namespace, server: Server) -> ExitCode:
     if not name or name == "-":
         raise UsageError("The plan needs a name: --name nightly")
     try:
-        found = server.put(f"plans/{quote(name, safe='')}", _plan(options, options.file))
+        found, is_new = server.put(f"plans/{quote(name, safe='')}", _plan(options, options.file))
     except Refused as refused:
         return _refused_file(options.file, refused)
     if options.json:
         output.print_json(found)
     else:
-        print(f"Plan {found['plan']} version {found['number']}: {server.page('plans/' + found['plan'] + '/')}")
+        state = "saved" if is_new else "has this content already, nothing was saved"
+        page = server.page(f"plans/{found['plan']}/")
+        print(f"Plan {found['plan']} version {found['number']} {state}: {page}")
     return ExitCode.OK
 
 
@@ -127,23 +129,27 @@ def _refused_file(name: str, refused: Refused) -> ExitCode:
 
 def _lines(preview: Preview, targets: list[str]) -> list[str]:
     lines = [f"Problem: {text}" for text in preview.problems]
+    lines += [f"Cannot be started: {text}" for text in preview.obstacles]
     lines += [f"Left out: {text}" for text in preview.skipped]
     lines += [f"Warning: {text}" for text in [*preview.shared, *preview.warnings]]
     if preview.problems:
         return lines
     if not targets:
         return [*lines, "The plan is valid. Add --host and --target to see trials, time and bytes."]
-    return [*lines, *estimate_lines(read(Estimate, preview.estimate)), *_arming(preview.arm)]
+    expected = sum(target["bytes"] for target in preview.expected)
+    return [*lines, *_estimate_lines(read(Estimate, preview.estimate), expected), *_arming(preview.arm)]
 
 
-def estimate_lines(estimate: Estimate) -> list[str]:
+def _estimate_lines(estimate: Estimate, expected: int) -> list[str]:
+    """`expected`: bytes written, as far as earlier results say; 0 without any."""
     low, high = output.duration(estimate.seconds_low), output.duration(estimate.seconds_high)
     time = output.duration(estimate.seconds) + (f" ({low} to {high})" if low != high else "")
     unknown = f", without {estimate.unknown_trials} trials of unknown time" if estimate.unknown_trials else ""
     return [
         f"Trials   {estimate.trials}",
         f"Time     {time}{unknown}",
-        f"Written  at most {output.size(estimate.bytes_written_max)}",
+        f"Written  {f'about {output.size(expected)}, ' if expected else ''}at most "
+        f"{output.size(estimate.bytes_written_max)}",
         f"Space    {output.size(estimate.space_bytes)}",
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import output
 from .answers import Finding, Progress, Run, read
-from .errors import ExitCode, Interrupted, TimedOut, Unreachable, UsageError
+from .errors import ExitCode, Interrupted, ServerFailed, TimedOut, Unreachable, UsageError
 from .hosts import target_names
 from .server import Server
 
@@ -126,15 +126,16 @@ def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[A
 
 
 def _patiently(server: Server, path: str, seconds: float) -> Any:
-    """Survive a restart of the server."""
+    """Survive a restart of the server or of its database."""
     end = monotonic() + OUTAGE_S
     while True:
         try:
             return server.get(path, [("seconds", seconds)])
-        except Unreachable as error:
+        except (Unreachable, ServerFailed) as error:
             if monotonic() > end:
                 raise
             output.remark(f"{error} Trying again.")
+            sleep(MIN_INTERVAL_S)
 
 
 class _Reporter:

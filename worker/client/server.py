@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 
 from . import __version__
 from .configuration import Configuration
-from .errors import ClientError, Refused, Unreachable, UsageError
+from .errors import ClientError, Refused, ServerFailed, Unreachable, UsageError
 
 Pairs = Sequence[tuple[str, object]]
 Body = bytes | IO[bytes] | None
@@ -59,14 +59,16 @@ class Server:
         return f"{self.url}/{path}"
 
     def get(self, path: str, query: Pairs = (), *, pauses: Sequence[float] = PAUSES_S) -> Any:
-        return self._repeated("GET", path, query, None, pauses)
+        return self._repeated("GET", path, query, None, pauses)[1]
 
-    def put(self, path: str, body: object) -> Any:
-        return self._repeated("PUT", path, (), body, PAUSES_S)
+    def put(self, path: str, body: object) -> tuple[Any, bool]:
+        """The answer, and whether something was made: status 201."""
+        status, found = self._repeated("PUT", path, (), body, PAUSES_S)
+        return found, status == http.HTTPStatus.CREATED
 
     def post(self, path: str, body: object = None, *, repeat: bool = False) -> Any:
         """`repeat` for requests that are safe to repeat."""
-        return self._repeated("POST", path, (), body, PAUSES_S if repeat else ())
+        return self._repeated("POST", path, (), body, PAUSES_S if repeat else ())[1]
 
     def items(self, path: str, query: Pairs = (), *, most: int | None = None) -> Iterator[Any]:
         """The items of a list, page by page."""
@@ -86,9 +88,9 @@ class Server:
         length = body.seek(0, io.SEEK_END)
         body.seek(0)
         headers = {"Content-Type": content_type, "Content-Length": str(length)}
-        return self._once(Request("POST", self._address(path), headers, body, UPLOAD_TIMEOUT_S))
+        return self._once(Request("POST", self._address(path), headers, body, UPLOAD_TIMEOUT_S))[1]
 
-    def _repeated(self, method: str, path: str, query: Pairs, body: object, pauses: Sequence[float]) -> Any:
+    def _repeated(self, method: str, path: str, query: Pairs, body: object, pauses: Sequence[float]) -> tuple[int, Any]:
         headers, sent = (
             ({}, None) if body is None else ({"Content-Type": "application/json"}, json.dumps(body).encode())
         )
@@ -103,13 +105,14 @@ class Server:
     def _address(self, path: str, query: Pairs = ()) -> str:
         return f"{self.url}/api/v1/{quote(path)}" + (f"?{urlencode(query)}" if query else "")
 
-    def _once(self, request: Request) -> Any:
+    def _once(self, request: Request) -> tuple[int, Any]:
+        """The status and the answer, read as JSON."""
         own = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
         try:
             status, content = self._transport(replace(request, headers={**own, **request.headers}))
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(self._unreachable(error)) from error
-        return _answer(status, content, self.url)
+        return status, _answer(status, content, self.url)
 
     def _unreachable(self, error: Exception) -> str:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
@@ -133,7 +136,7 @@ def _answer(status: int, content: bytes, url: str) -> Any:
         return found
     code, message = _problem(found)
     if status >= 500:
-        raise ClientError(f"The server failed (status {status}): {message} Ask its administrator for the log.")
+        raise ServerFailed(f"The server failed (status {status}): {message} Ask its administrator for the log.")
     raise Refused(_hint(status, message), status=status, code=code)
 
 

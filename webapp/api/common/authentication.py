@@ -9,6 +9,7 @@ from datetime import timedelta
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
+from ninja.errors import AuthenticationError
 from ninja.security import APIKeyCookie, HttpBearer
 
 from webapp.core.errors import Refusal
@@ -26,12 +27,13 @@ class Token(HttpBearer):
         self._needed = needed
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
+        """Raises AuthenticationError for an unknown token."""
         found = ApiToken.objects.select_related("user").filter(
             token_hash=hash_token(token), revoked_at=None, user__is_active=True
         )
         known = found.first()
         if known is None:
-            return None
+            raise AuthenticationError  # a session beside it would be asked for its CSRF token
         _touch(known)
         request.user = known.user
         return _with_role(request, self._needed)

@@ -75,6 +75,6 @@ def test_a_plan_is_created_or_updated_at_its_name(operator: Caller, viewer: Call
     assert (status, made["plan"], made["number"]) == (201, "mine", 1)
     assert operator("put", "plans/mine", {"document": DOCUMENT})[0] == 200
     status, saved = operator("put", "plans/mine", {"document": DOCUMENT | {"repeats": 7}})
-    assert (status, saved["number"]) == (200, 2)
+    assert (status, saved["number"]) == (201, 2)
     operator("delete", "plans/mine")
     assert operator("put", "plans/mine", {"document": DOCUMENT | {"repeats": 8}})[1]["code"] == "plan_deleted"

@@ -24,7 +24,7 @@ from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
 from worker.client.results import once_each
-from worker.client.server import Server
+from worker.client.server import Request, Server
 from worker.client.tests.conftest import PLAN, URL, Shell
 
 
@@ -73,7 +73,7 @@ def test_a_job_file_is_checked_with_its_variables_and_its_files(shell: Shell, ho
     assert code == 1
     assert "Line 2: `size` needs a value of the variable `SIZE`" in said
     assert "Line 3: `include` needs the file `common.fio`" in said
-    assert shell("plan", "push", *job)[1].startswith("Plan job version 1: ")
+    assert shell("plan", "push", *job)[1].startswith("Plan job version 1 saved: ")
     assert shell("plan", "check", job[0], "--set", "SIZE")[0] == 2
 
 
@@ -92,9 +92,10 @@ def test_a_command_of_fio_is_printed_as_a_plan(shell: Shell, job: tuple[str, ...
 
 
 def test_a_plan_is_created_then_updated(shell: Shell, plan: str) -> None:
-    assert shell("plan", "push", plan)[:2] == (0, "Plan nightly version 1: http://testserver/plans/nightly/\n")
+    assert shell("plan", "push", plan)[:2] == (0, "Plan nightly version 1 saved: http://testserver/plans/nightly/\n")
+    assert "nothing was saved" in shell("plan", "push", plan)[1]
     Path(plan).write_text(PLAN.replace("repeats: 2", "repeats: 5"))
-    assert shell("plan", "push", plan)[1].startswith("Plan nightly version 2: ")
+    assert shell("plan", "push", plan)[1].startswith("Plan nightly version 2 saved: ")
     assert shell("plan", "push", plan, "--name", "other", "--json")[0] == 0
     assert set(Plan.objects.values_list("slug", flat=True)) == {"nightly", "other"}
 
@@ -117,6 +118,28 @@ def test_a_run_is_started_once_and_waited_for(shell: Shell, host: Host, plan: st
 
 def _end(number: int, state: RunState) -> None:
     Run.objects.filter(number=number).update(state=state)
+
+
+def test_a_plan_that_cannot_be_started_on_its_targets_fails_the_check(shell: Shell, host: Host, plan: str) -> None:
+    Path(plan).write_text(PLAN.replace("pattern: randread", "ioengine: libaio, pattern: randread"))
+    code, said, _ = shell("plan", "check", plan, "--host", "storage1")
+    assert code == 1
+    assert said.startswith("Cannot be started: Not supported by the host: ")
+    assert shell("plan", "check", plan)[0] == 0  # the plan itself is valid
+
+
+def test_a_wait_survives_a_failure_of_the_server(shell: Shell, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [(500, b'{"code": "server_failed", "message": "The server failed."}')]
+    asked = shell.django.__class__.__call__
+
+    def failing(django: object, request: Request) -> tuple[int, bytes]:
+        return answers.pop() if "/wait" in request.url and answers else asked(django, request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shell.django.__class__, "__call__", failing)
+    Run.objects.update(state=RunState.DONE)
+    code, _, told = shell("wait", "1")
+    assert (code, answers) == (0, [])
+    assert "Trying again." in told
 
 
 def test_a_wait_that_ends_early_says_how_to_go_on(shell: Shell, lab: Lab) -> None:
