@@ -84,7 +84,10 @@ def refuse_replaced(held: Lease) -> None:
 
     While a drive is held, no other drive gets its device numbers. Raises GuardRefused.
     """
-    if _numbers_at(held.path) != held.numbers:
+    numbers = _numbers_at(held.path)
+    if not numbers:
+        raise GuardRefused("device_gone", f"{held.path} disappeared after it was checked.")
+    if numbers != held.numbers:
         raise GuardRefused("guard_path", f"{held.path} no longer names the drive that was checked.")
 
 

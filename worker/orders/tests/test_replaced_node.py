@@ -33,7 +33,7 @@ class Host:
         self._context = HostContext(folder, self.policy.path, Journal(folder / "journal.db"), files)
         self.items: list[Item] = []
 
-    def trial(self, replace_at: type[Item] | PhaseName | None) -> Finished:
+    def trial(self, replace_at: type[Item] | PhaseName | None, *, removed_only: bool = False) -> Finished:
         now = time.time()
         work = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=rig.MIB, runtime_s=1)
         order = TrialOrder(
@@ -45,7 +45,8 @@ class Host:
             self.items.append(item)
             if replace_at in (type(item), getattr(item, "name", "") if isinstance(item, Phase) else ""):
                 self.node.unlink()
-                os.mknod(self.node, 0o600 | stat.S_IFBLK, self._other)
+                if not removed_only:
+                    os.mknod(self.node, 0o600 | stat.S_IFBLK, self._other)
 
         return carry_out(order, OrderContext(host=self._context, emit=emit, control=Control("a")))
 
@@ -56,7 +57,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
     with rig.loop(file) as device, rig.loop(rig.sparse(tmp_path / "other.img")) as other:
         host = Host(tmp_path, device, other, file)
         yield host
-        host.node.unlink()
+        host.node.unlink(missing_ok=True)
 
 
 def test_a_trial_runs_on_a_node_that_stays(host: Host) -> None:
@@ -70,3 +71,8 @@ def test_a_trial_fails_if_its_path_names_another_drive(host: Host, moment: type[
     assert (end.outcome, end.code) == (Outcome.FAILED, "guard_path"), end.message
     assert "no longer names the drive" in end.message
     assert any(isinstance(item, StreamStarted) for item in host.items) is (moment is StreamStarted)
+
+
+def test_a_trial_says_that_its_drive_is_gone(host: Host) -> None:
+    end = host.trial(PhaseName.RUN, removed_only=True)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "device_gone"), end.message
