@@ -14,11 +14,11 @@ a backlog that did not fit into a report, are sent at once all the same.
 import logging
 import random
 import threading
-import time
 from collections.abc import Sequence
 
 from worker.contract.items import Accepted, Finished, Item, Outcome, Phase
 from worker.contract.reports import AttemptReply, ReportReply
+from worker.kernel.clock import REAL_TIME, Clock
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.session import NO_SESSION, Session, encode_item, encode_report
 from worker.link.spool import Spool, Spooled, SpoolFull
@@ -40,11 +40,12 @@ BAD_BODY = frozenset({400, 413, 422})
 class _Open:
     """Encoded items of one attempt that are not on disk yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.items: list[bytes] = []
         self.matters = False  # holds more than accepted and phase items
         self.bytes = 0
-        self.since = time.monotonic()
+        self.since = clock.now()
 
     def add(self, item: bytes) -> None:
         self.items.append(item)
@@ -53,20 +54,22 @@ class _Open:
     @property
     def due(self) -> bool:
         full = self.bytes >= BATCH_BYTES or len(self.items) >= BATCH_ITEMS
-        return full or time.monotonic() - self.since >= EXCHANGE_EVERY_S
+        return full or self._clock.now() - self.since >= EXCHANGE_EVERY_S
 
 
 class Reporter:
     """`emit` and `finish` may be called from any thread; the reporter's own thread talks to the server."""
 
     def __init__(
-        self, spool: Spool, client: Client, *, shipping: Shipping | None = None, session: Session = NO_SESSION
-    ) -> None:
+        self, spool: Spool, client: Client, *, shipping: Shipping | None = None, session: Session = NO_SESSION,
+        clock: Clock = REAL_TIME,
+    ) -> None:  # fmt: skip
         self.spool = spool
+        self._clock = clock
         self._session = session
         self.token_due = threading.Event()  # the server asks for a new host token to be fetched
         self._shipping = shipping
-        self.heard_at = time.monotonic()  # last answer about an attempt
+        self.heard_at = self._clock.now()  # last answer about an attempt
         self.lease_until = 0.0  # Unix time, by the server's clock, of the latest lease
         self._client = client
         self._lock = threading.RLock()
@@ -91,7 +94,7 @@ class Reporter:
 
     def stop(self, *, limit_s: float) -> None:
         """Send waiting batches for up to `limit_s`; the rest stays on disk for the next start."""
-        self._stop_at = time.monotonic() + limit_s
+        self._stop_at = self._clock.now() + limit_s
         self._send_soon()
         if self._thread.ident is not None:  # not started if the worker fails or is stopped while it recovers
             self._thread.join(limit_s + 20)
@@ -114,7 +117,7 @@ class Reporter:
         with self._lock:
             if attempt in self._lost:
                 return
-            opened = self._open.setdefault(attempt, _Open())
+            opened = self._open.setdefault(attempt, _Open(self._clock))
             opened.add(text)
             opened.matters = opened.matters or not isinstance(item, Accepted | Phase)
             if opened.due or isinstance(item, Accepted):
@@ -130,9 +133,9 @@ class Reporter:
 
         Raises SpoolFull if the disk stays full. Then the lease is not renewed, and this can be called again.
         """
-        until = time.monotonic() + SPACE_WAIT_S
-        while not self._finish(attempt, item, give_up=time.monotonic() > until):
-            time.sleep(0.5)
+        until = self._clock.now() + SPACE_WAIT_S
+        while not self._finish(attempt, item, give_up=self._clock.now() > until):
+            self._clock.sleep(0.5)
         self._send_soon()
 
     def _finish(self, attempt: str, item: Finished, *, give_up: bool) -> bool:
@@ -182,7 +185,7 @@ class Reporter:
 
     def _run(self) -> None:
         while not self._done():
-            self._wake.wait(self._pause_s())
+            self._clock.wait(self._wake, self._pause_s())
             self._wake.clear()
             try:
                 self._turn()
@@ -193,7 +196,7 @@ class Reporter:
     def _done(self) -> bool:
         if self._stop_at is None:
             return False
-        return time.monotonic() >= self._stop_at or (not self._open and self.spool.empty and not self._has_log)
+        return self._clock.now() >= self._stop_at or (not self._open and self.spool.empty and not self._has_log)
 
     @property
     def _has_log(self) -> bool:
@@ -204,12 +207,12 @@ class Reporter:
             busy = bool(self._open or self._followed)
         if not busy and self.spool.empty and not self._has_log:
             return 60.0
-        return max(0.0, min(self._next_at - time.monotonic(), BACKOFF_S[1]))
+        return max(0.0, min(self._next_at - self._clock.now(), BACKOFF_S[1]))
 
     def _turn(self) -> None:
         with self._lock:
             urgent, self._urgent = self._urgent and not self._failures, False
-            sending = urgent or time.monotonic() >= self._next_at
+            sending = urgent or self._clock.now() >= self._next_at
             self._seal_all(due_only=not sending)
             active = tuple(self._followed)
         if sending:
@@ -225,7 +228,7 @@ class Reporter:
         lines = self._shipping.waiting() if self._shipping else None
         if not batches and not active and lines is None:
             return
-        sent_at, waiting_bytes = time.monotonic(), self._waiting_bytes(batches)
+        sent_at, waiting_bytes = self._clock.now(), self._waiting_bytes(batches)
         self._next_at = sent_at + self._report_every_s
         try:
             body = encode_report(
@@ -265,12 +268,12 @@ class Reporter:
     def _apply_reply(self, reply: ReportReply, sent_at: float) -> None:
         # If the reply took long, a pause follows it too. Hosts that wait for a busy server do not return all at once.
         pause_s = reply.report_every_s - EXCHANGE_EVERY_S
-        self._next_at = max(sent_at + reply.report_every_s, time.monotonic() + pause_s)
+        self._next_at = max(sent_at + reply.report_every_s, self._clock.now() + pause_s)
         self._report_every_s = reply.report_every_s
         if reply.token_due:
             self.token_due.set()
         if reply.attempts:
-            self.heard_at = time.monotonic()
+            self.heard_at = self._clock.now()
         for answer in reply.attempts:
             self.lease_until = max(self.lease_until, answer.lease_until)
             self.spool.confirm(answer.attempt, answer.confirmed_seq)
@@ -312,7 +315,7 @@ class Reporter:
         pause = min(BACKOFF_S[1], BACKOFF_S[0] * 1.5 ** (self._failures - 1))
         if self._stop_at is not None:
             pause = BACKOFF_S[0] / 2
-        self._next_at = time.monotonic() + pause * random.uniform(0.8, 1.2)  # noqa: S311 - spread, not secrecy
+        self._next_at = self._clock.now() + pause * random.uniform(0.8, 1.2)  # noqa: S311 - spread, not secrecy
 
     def _log_trouble(self, words: str) -> None:
         if self._failures == 0:

@@ -48,6 +48,7 @@ class Peer:
         self.second_hellos = 0
         self.actives: list[tuple[str, ...]] = []
         self.posts = 0
+        self.bad_tokens = 0  # requests that were refused for their token
         self.cancel: set[str] = set()
         self.refuse: dict[str, str] = {}
         self.session = ""  # the only one that is accepted; "": every session
@@ -117,6 +118,7 @@ class Peer:
         if self.next_token and token == f"Bearer {self.next_token}":
             self.token, self.next_token, self.token_due = self.next_token, "", False
         if token != f"Bearer {self.token}":
+            self.bad_tokens += 1
             raise Denied(401, "bad_token", "This token is not known.")
         if what == "token":
             decode(body, TokenRequest, limit=MAX_ENROL_BYTES)
@@ -240,7 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.peer.lose_answers -= lost
             self.peer.changed.notify_all()
         if self.path.endswith("report"):
-            time.sleep(self.peer.reply_late_s)
+            time.sleep(self.peer.reply_late_s)  # a busy server
         if lost:
             self.close_connection = True
             self.connection.shutdown(2)

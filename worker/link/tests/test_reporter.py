@@ -8,14 +8,18 @@ import pytest
 
 from worker.contract.items import Accepted, Finished, Outcome, Phase, PhaseName, Sample
 from worker.contract.tests.examples import SAMPLE
+from worker.kernel.clock import Clock
 from worker.link.client import Client
-from worker.link.reporter import Reporter
+from worker.link.reporter import EXCHANGE_EVERY_S, Reporter
 from worker.link.spool import Spool, SpoolFull
 from worker.process.control import Control
 from worker.tests.peer import TOKEN, Peer
+from worker.tests.waiting import until
 
 ACCEPTED = Accepted(at=1.0, worker_version="0")
 DONE = Finished(at=2.0, outcome=Outcome.DONE)
+CLOCK = Clock(speed=10)  # a second between two reports becomes 0.1 s
+PERIOD_S = EXCHANGE_EVERY_S / 10
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def spool(tmp_path: Path) -> Spool:
 
 @pytest.fixture
 def reporter(peer: Peer, spool: Spool) -> Iterator[Reporter]:
-    reporter = Reporter(spool, Client(peer.url, TOKEN, answer_limit_s=2))
+    reporter = Reporter(spool, Client(peer.url, TOKEN, answer_limit_s=2), clock=CLOCK)
     reporter.start()
     yield reporter
     reporter.stop(limit_s=0)
@@ -46,11 +50,8 @@ def seconds(peer: Peer, attempt: str) -> list[int]:
     return [item.offset_ms // 1000 - 1 for item in peer.items(attempt) if isinstance(item, Sample)]
 
 
-def await_drained(spool: Spool, limit_s: float = 15) -> None:
-    until = time.monotonic() + limit_s
-    while spool.backlog()[0]:
-        assert time.monotonic() < until, f"still {spool.backlog()} in the spool"
-        time.sleep(0.02)
+def await_drained(spool: Spool) -> None:
+    until(lambda: not spool.backlog()[0], words=lambda: f"still {spool.backlog()} in the spool")
 
 
 def test_it_tells_a_story_in_order_and_keeps_nothing(reporter: Reporter, peer: Peer, spool: Spool) -> None:
@@ -65,25 +66,27 @@ def test_it_tells_a_story_in_order_and_keeps_nothing(reporter: Reporter, peer: P
     assert peer.duplicates == 0
 
 
-def test_it_sends_the_first_and_the_last_word_at_once(reporter: Reporter, peer: Peer) -> None:
+def test_it_sends_the_first_and_the_last_word_at_once(
+    reporter: Reporter, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worker.link.reporter.EXCHANGE_EVERY_S", 300.0)
+    peer.report_every_s = 30.0
     reporter.follow(Control("a"))
-    began = time.monotonic()
     reporter.emit("a", ACCEPTED)
     peer.wait(lambda: peer.items("a") == [ACCEPTED])
     reporter.finish("a", DONE)
     peer.wait_end("a")
-    assert time.monotonic() - began < 0.4
     assert peer.posts <= 4
 
 
-def test_it_renews_the_lease_every_second_while_there_is_nothing_to_say(reporter: Reporter, peer: Peer) -> None:
+def test_it_renews_the_lease_in_every_period_while_there_is_nothing_to_say(reporter: Reporter, peer: Peer) -> None:
     reporter.follow(Control("a"))
-    peer.wait(lambda: peer.actives.count(("a",)) >= 3, limit_s=4)
+    peer.wait(lambda: peer.actives.count(("a",)) >= 3)
     reporter.finish("a", DONE)
     peer.wait_end("a")
     posts = peer.posts
     assert peer.actives[-1] == ()
-    time.sleep(1.3)  # there is nothing to wait for: the point is that nothing comes
+    time.sleep(3 * PERIOD_S)  # the subject is that no report comes
     assert peer.posts - posts <= 1
 
 
@@ -92,12 +95,12 @@ def test_it_reports_as_often_as_the_server_asks_but_urgent_words_at_once(reporte
     reporter.follow(Control("a"))
     peer.wait(lambda: peer.posts == 1)
     reporter.emit("a", sample(0))
-    time.sleep(2)  # nothing comes meanwhile
+    time.sleep(3 * PERIOD_S)  # the subject is that no report comes
     assert peer.posts == 1
     peer.report_every_s = 1.0
     reporter.emit("b", ACCEPTED)
-    peer.wait(lambda: peer.items("b") == [ACCEPTED] and seconds(peer, "a") == [0], limit_s=1)
-    peer.wait(lambda: peer.posts >= 4, limit_s=4)  # every second again
+    peer.wait(lambda: peer.items("b") == [ACCEPTED] and seconds(peer, "a") == [0])
+    peer.wait(lambda: peer.posts >= 4)  # in every period again
     peer.report_every_s = 30.0
     reporter.finish("a", DONE)
     peer.wait_end("a")
@@ -107,16 +110,16 @@ def test_it_waits_as_asked_although_there_are_new_items_when_a_late_reply_arrive
     reporter: Reporter, peer: Peer, spool: Spool
 ) -> None:
     """Otherwise the hosts of a busy server report all the time, whatever it asks for."""
-    peer.report_every_s, peer.reply_late_s = 4.0, 1.5
+    peer.report_every_s, peer.reply_late_s = 8.0, 5 * PERIOD_S
     reporter.follow(Control("a"))
     peer.wait(lambda: peer.posts == 1)
     arrived_at = time.monotonic()
     reporter.emit("a", sample(0))
-    time.sleep(1.1)
+    time.sleep(1.1 * PERIOD_S)  # then the open batch is due, before the reply arrives
     reporter.emit("a", sample(1))
     assert spool.backlog()[0] == 1  # on disk
     peer.wait(lambda: seconds(peer, "a") == [0, 1])
-    assert time.monotonic() - arrived_at > 4.3  # of 1.5 until the reply, and 3 more: a second less than the interval
+    assert time.monotonic() - arrived_at > 10 * PERIOD_S  # 5 until the reply, then 7: a period less than the interval
 
 
 def test_it_sends_the_rest_of_a_backlog_at_once(
@@ -134,7 +137,7 @@ def test_it_passes_on_a_cancellation(reporter: Reporter, peer: Peer) -> None:
     control = Control("a")
     reporter.follow(control)
     peer.cancel.add("a")
-    assert control.stopped.wait(4)
+    assert control.stopped.wait(15)
     assert control.reason is not None
     assert control.reason.outcome is Outcome.CANCELLED
 
@@ -144,7 +147,7 @@ def test_it_stops_a_refused_attempt_and_sets_its_batches_aside(reporter: Reporte
     peer.refuse["a"] = "superseded"
     reporter.follow(control)
     reporter.emit("a", ACCEPTED)
-    assert control.stopped.wait(4)
+    assert control.stopped.wait(15)
     assert control.reason is not None
     assert control.reason.code == "superseded"
     reporter.finish("a", DONE)
@@ -175,10 +178,7 @@ def test_it_loses_and_doubles_nothing_over_an_outage(reporter: Reporter, peer: P
     peer.down()
     for second in range(2000):
         reporter.emit("a", sample(second))
-    until = time.monotonic() + 5
-    while spool.backlog()[1] < 200_000 and time.monotonic() < until:
-        time.sleep(0.02)
-    assert spool.backlog()[1] > 200_000  # on disk, not in memory
+    until(lambda: spool.backlog()[1] > 200_000)  # on disk, not in memory
     peer.up()
     reporter.finish("a", DONE)
     peer.wait_end("a")
@@ -187,30 +187,30 @@ def test_it_loses_and_doubles_nothing_over_an_outage(reporter: Reporter, peer: P
 
 
 def test_it_sends_what_an_earlier_process_left(peer: Peer, spool: Spool, tmp_path: Path) -> None:
-    earlier = Reporter(spool, Client(peer.url, TOKEN))
+    earlier = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     for second in range(3):
         earlier.emit("a", sample(second))
     earlier.finish("a", DONE)
     spool.close()
-    later = Reporter(Spool(tmp_path / "spool.db"), Client(peer.url, TOKEN))
+    later = Reporter(Spool(tmp_path / "spool.db"), Client(peer.url, TOKEN), clock=CLOCK)
     later.start()
     peer.wait_end("a")
-    later.stop(limit_s=2)
+    later.stop(limit_s=20)
     assert seconds(peer, "a") == [0, 1, 2]
 
 
 def test_it_flushes_when_it_stops(peer: Peer, spool: Spool) -> None:
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     reporter.start()
     reporter.follow(Control("a"))
     reporter.emit("a", sample(0))
-    reporter.stop(limit_s=5)
+    reporter.stop(limit_s=50)
     assert seconds(peer, "a") == [0]
 
 
 def test_it_keeps_what_it_cannot_flush(peer: Peer, spool: Spool) -> None:
     peer.down()
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     reporter.start()
     reporter.emit("a", sample(0))
     reporter.stop(limit_s=0.5)
@@ -222,7 +222,7 @@ def test_it_finds_the_one_batch_for_which_a_report_is_refused(peer: Peer, spool:
     for attempt in ("a", "b", "c"):
         spool.append(attempt, [b'{"type":"phase","at":1.0,"name":"guard","target":"of-%b"}' % attempt.encode()])
     peer.bad_words = (b"of-b",)
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     reporter.start()
     await_drained(spool)
     reporter.stop(limit_s=0)
@@ -233,7 +233,7 @@ def test_it_finds_the_one_batch_for_which_a_report_is_refused(peer: Peer, spool:
 def test_it_keeps_everything_while_its_token_is_refused(reporter: Reporter, peer: Peer, spool: Spool) -> None:
     peer.token = "another"
     reporter.emit("a", ACCEPTED)
-    time.sleep(1.5)  # long enough for more than one try
+    peer.wait(lambda: peer.bad_tokens > 1)
     assert spool.backlog()[0] == 1
     peer.token = TOKEN
     peer.wait(lambda: peer.items("a") == [ACCEPTED])
@@ -254,7 +254,7 @@ def test_it_sets_aside_what_a_server_restored_from_a_backup_cannot_take(
 
 def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) -> None:
     spool = Spool(tmp_path / "full.db", reserve_bytes=2**60)
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     control = Control("a")
     reporter.follow(control)
     reporter.emit("a", ACCEPTED)
@@ -272,7 +272,7 @@ def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) 
 
 def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_path: Path) -> None:
     """The disk fills up at the very end, when there is nothing left to be stopped."""
-    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN), clock=CLOCK)
     reporter.emit("a", sample(0))
     reporter._seal_all()
     reporter.finish("a", DONE)
@@ -285,7 +285,7 @@ def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_pat
 def test_after_a_part_found_no_room_only_the_end_is_reported(peer: Peer, tmp_path: Path) -> None:
     """There is space again at once. A later item could belong to a stream whose start is lost."""
     spool = Spool(tmp_path / "full.db", reserve_bytes=2**60)
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     reporter.emit("a", sample(0))
     reporter._seal_all()
     spool._reserve_bytes = 0
@@ -302,14 +302,14 @@ def test_an_attempt_whose_end_finds_no_room_keeps_its_lease_no_longer(
 ) -> None:
     monkeypatch.setattr("worker.link.reporter.SPACE_WAIT_S", 0.0)
     spool = Spool(tmp_path / "full.db")
-    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter = Reporter(spool, Client(peer.url, TOKEN), clock=CLOCK)
     reporter.follow(Control("a"))
     with monkeypatch.context() as full:
         full.setattr(spool, "_append", lambda *_args, **_named: (_ for _ in ()).throw(sqlite3.OperationalError("full")))
         with pytest.raises(SpoolFull):
             reporter.finish("a", DONE)
     reporter.start()
-    time.sleep(1.5)
+    time.sleep(3 * PERIOD_S)  # the subject is that no report comes
     assert peer.actives == []
     reporter.finish("a", DONE)  # there is space again
     assert peer.wait_end("a").outcome is Outcome.DONE
@@ -318,7 +318,7 @@ def test_an_attempt_whose_end_finds_no_room_keeps_its_lease_no_longer(
 
 def test_it_lets_an_attempt_be_done_whose_acceptance_alone_found_no_room(peer: Peer, tmp_path: Path) -> None:
     """As when settings are put back while the disk is full."""
-    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN), clock=CLOCK)
     reporter.emit("a", ACCEPTED)
     reporter.finish("a", DONE)
     reporter.start()
@@ -327,7 +327,7 @@ def test_it_lets_an_attempt_be_done_whose_acceptance_alone_found_no_room(peer: P
 
 
 def test_it_keeps_what_is_said_last_even_from_the_reserve(peer: Peer, tmp_path: Path) -> None:
-    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN), clock=CLOCK)
     reporter.emit("a", sample(0))
     reporter.finish("a", DONE)
     reporter.start()
