@@ -1,20 +1,17 @@
 """pytest plugin of `make test`: Redis database of each process, order of the tests, second tries, seed of samples."""
 
 import gc
-import logging
 import os
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 
 SECOND_TRIES_VARIABLE = "SWEETSPOT_SECOND_TRIES"
 SECOND_TRY = "=== second try: "
 SAMPLE_SEED_VARIABLE = "SAMPLE_SEED"  # for webapp/tests/sampling.py
 WAITING = ("pipeline", "browser")
-LONG = ("pipeline", "browser", "root")  # markers, the longest tests first
+LONG = ("pipeline", "browser", "service", "root")  # markers, the longest tests first
 
 
 def _select_redis_database() -> None:
@@ -28,27 +25,11 @@ def _select_redis_database() -> None:
 _select_redis_database()
 os.environ.setdefault(SAMPLE_SEED_VARIABLE, str(secrets.randbelow(1000)))  # processes of pytest-xdist inherit it
 gc.disable()  # until the tests are collected
-# A deadline for an example is meaningless on a shared machine.
-usual = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
-hypothesis.settings.register_profile("usual", usual)
-hypothesis.settings.register_profile("fuzz", usual, max_examples=2000)  # 20 times Hypothesis' own number
-hypothesis.settings.load_profile("usual")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register a fixture that replaces one of pytest-django. pytest-django must be registered first."""
     config.pluginmanager.import_plugin("dev.testing.template_database")
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    """A test that calls a command makes it log to the test's own stderr, which is closed when the test ends."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
 
 
 @pytest.hookimpl(trylast=True)

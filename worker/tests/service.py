@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,9 @@ from worker.contract.signing import Envelope, key_id, seal
 from worker.contract.workload import FioWorkload, Stream, TargetRef
 from worker.link.enrolment import Enrolment, Paths, save_enrolment
 from worker.tests.peer import TOKEN, Peer
+from worker.tests.waiting import until
 
-REDIS_URL = os.environ.get("SWEETSPOT_REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = os.environ.get("SWEETSPOT_REDIS_URL", "redis://127.0.0.1:1/0")  # port 1: nobody answers
 ROOT = Path(__file__).parents[2]
 
 
@@ -138,14 +138,6 @@ class Bench:
     def head(self) -> dict[str, Any]:
         now = time.time()
         return {"host": self.host, "attempt": str(uuid.uuid4()), "issued_at": now, "expires_at": now + 300}
-
-
-def until(condition: Callable[[], bool], limit_s: float, words: Callable[[], str]) -> None:
-    """Wait for a condition, at most `limit_s`."""
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, words()
-        time.sleep(0.02)
 
 
 def cpu_s(pid: int) -> float:

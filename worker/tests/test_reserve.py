@@ -136,6 +136,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         rig.run("umount", "--lazy", str(tmp_path / "state"))
 
 
+@pytest.mark.service
 def test_a_trial_waits_while_the_disk_is_full(bench: Bench) -> None:
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     (found,) = bench.peer.hellos[-1].targets
@@ -143,13 +144,14 @@ def test_a_trial_waits_while_the_disk_is_full(bench: Bench) -> None:
     work = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=rig.MIB, runtime_s=1, direct=False)
     filler = fill(bench.paths.state)
     attempt = bench.send(bench.trial(target, work))
-    time.sleep(3)
+    time.sleep(3)  # the subject is that the trial does not end
     assert bench.peer.end_of(attempt) is None
     filler.unlink()
     end = bench.peer.wait_end(attempt)
     assert end.outcome is Outcome.DONE, end.message
 
 
+@pytest.mark.service
 def test_a_worker_that_cannot_start_tells_the_server_why_and_starts_once_there_is_space(bench: Bench) -> None:
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     assert not bench.peer.hellos[-1].state_disk_full
@@ -167,6 +169,7 @@ def test_a_worker_that_cannot_start_tells_the_server_why_and_starts_once_there_i
     bench.peer.wait(lambda: not bench.peer.hellos[-1].state_disk_full)
 
 
+@pytest.mark.service
 def test_an_inventory_goes_out_on_a_full_disk(bench: Bench) -> None:
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     fill(bench.paths.state)
@@ -175,6 +178,7 @@ def test_an_inventory_goes_out_on_a_full_disk(bench: Bench) -> None:
     assert bench.peer.hellos[-1].state_disk_full
 
 
+@pytest.mark.service
 def test_a_setting_is_refused_with_a_code_on_a_full_disk(bench: Bench) -> None:
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     (found,) = bench.peer.hellos[-1].targets

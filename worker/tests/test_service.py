@@ -5,6 +5,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from worker.contract.items import (
     Finished,
@@ -17,8 +18,11 @@ from worker.contract.items import (
 )
 from worker.contract.orders import CloseRunOrder, InventoryOrder
 from worker.contract.workload import TargetKind
-from worker.tests.service import Bench, cpu_s, fio_processes, until
+from worker.tests.service import Bench, cpu_s, fio_processes
 from worker.tests.service_orders import POLICY, kinds, of, target, trial
+from worker.tests.waiting import until
+
+pytestmark = pytest.mark.service
 
 # The Redis user of a host as the server makes it (`webapp.hosts.credentials`).
 CONFINED = """

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from worker.contract.items import (
@@ -23,6 +24,8 @@ from worker.contract.orders import ORDER_TASK
 from worker.contract.signing import seal
 from worker.tests.service import Bench
 from worker.tests.service_orders import MIB, kinds, of, trial
+
+pytestmark = pytest.mark.service
 
 
 def celery_message(bench: Bench, **changes: Any) -> str:
@@ -192,7 +195,7 @@ def test_no_order_starts_before_the_server_was_heard(own: Bench) -> None:
     own.start()
     own.send(order)
     own.await_log(f"{order.attempt}.*Received order")
-    time.sleep(2)
+    time.sleep(2)  # the subject is that no trial starts
     assert "Started trial" not in own.log_text()
     own.peer.up()
     assert own.peer.wait_end(order.attempt, limit_s=30).outcome is Outcome.DONE

@@ -16,10 +16,12 @@ from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingRequest
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
 from worker.guard.tests import rig
 from worker.recipes.fio import workload_of
-from worker.tests.service import Bench, until
+from worker.tests.service import Bench
 from worker.tests.service_orders import of
+from worker.tests.waiting import until
 
 pytestmark = [
+    pytest.mark.service,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and block settings need root"),
 ]

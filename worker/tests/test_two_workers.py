@@ -13,8 +13,11 @@ from worker.contract.items import Outcome
 from worker.contract.orders import InventoryOrder
 from worker.journal import Journal, TemporaryFolder
 from worker.link.session import FILE
-from worker.tests.service import ROOT, Bench, until
+from worker.tests.service import ROOT, Bench
 from worker.tests.service_orders import POLICY, trial
+from worker.tests.waiting import until
+
+pytestmark = pytest.mark.service
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from worker.orders.trial import carry_out
 from worker.policy import Policy
 from worker.process.control import Control
 from worker.settings import session
-from worker.tests.service import until
+from worker.tests.waiting import until
 
 pytestmark = rig.needs_root
 LIMIT = 2**40

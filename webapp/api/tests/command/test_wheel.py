@@ -1,4 +1,4 @@
-"""The command is a wheel of its own that needs nothing but Python."""
+"""The command is a wheel of its own that needs nothing but Python, and the server offers it."""
 
 import os
 import re
@@ -9,22 +9,12 @@ import zipfile
 from io import BytesIO
 from pathlib import Path
 
-import pytest
 from django.test import Client
 
-import worker
 from webapp.hosts.installer import client_wheel
 from worker import client as package
-from worker.client.main import main
 
-COMMANDS = (
-    "plan check", "plan push", "run", "wait", "cancel", "runs", "results", "compare", "import", "hosts", "enrol",
-)  # fmt: skip
 FOLDER = Path(package.__file__).parent
-
-
-def test_it_has_the_version_of_the_worker() -> None:
-    assert package.__version__ == worker.__version__
 
 
 def test_the_server_makes_the_wheel_that_the_build_tool_makes(tmp_path: Path) -> None:
@@ -67,23 +57,3 @@ def test_the_server_is_a_package_index(client: Client) -> None:
     assert file["hashes"] == {"sha256": client_wheel().sha256}
     assert client.get(f"/simple/sweetspot/{file['url']}").content == client_wheel().content
     assert client.get("/simple/sweetspot/sweetspot-9.9.9-py3-none-any.whl").status_code == 404
-
-
-def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (
-        "plan check",
-        "plan push",
-        "enrol",
-        "run",
-        "wait",
-        "cancel",
-        "runs",
-        "results",
-        "compare",
-        "import",
-        "hosts",
-    ):
-        with pytest.raises(SystemExit) as ended:
-            main([*command.split(), "--help"])
-        assert ended.value.code == 0
-        assert "--json" in capsys.readouterr().out, command

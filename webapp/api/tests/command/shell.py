@@ -5,23 +5,12 @@ from dataclasses import dataclass, field
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
-from webapp.core.models import Role
-from webapp.core.services import create_api_token
-from webapp.hosts.models import Host
-from webapp.tests.factories.hosts import a_host, a_target
-from webapp.tests.factories.people import a_user
-from webapp.tests.factories.results import Lab
 from worker.client.configuration import Configuration
 from worker.client.main import main
 from worker.client.server import Request, Server
 
 URL = "http://testserver"
-CAPABILITIES = {
-    "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "psync"]}}, "settings": ["scheduler"],
-    "as_root": True, "isolation": "cgroup1",
-}  # fmt: skip
 PLAN = """\
 title: Nightly
 repeats: 2
@@ -70,30 +59,3 @@ class Shell:
         said = self.capsys.readouterr()
         assert self.token not in said.out + said.err
         return code, said.out, said.err
-
-
-@pytest.fixture
-def shell(db: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """Of an operator. It never sleeps."""
-    monkeypatch.setattr("worker.client.server.sleep", lambda _: None)
-    monkeypatch.setattr("worker.client.runs.sleep", lambda _: None)
-    monkeypatch.setattr("webapp.api.runs.sleep", lambda _: None)
-    return Shell(capsys, create_api_token(user=a_user("olga", Role.OPERATOR), name="laptop"))
-
-
-@pytest.fixture
-def host(db: None) -> Host:
-    host = a_host("storage1")
-    host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()
-    host.save()
-    a_target(host, "scratch")
-    return host
-
-
-@pytest.fixture
-def lab(host: Host) -> Lab:
-    """Run 1: io_uring is faster than psync."""
-    lab = Lab(host.targets.get())
-    lab.measure(99.0, 100.0, 101.0, ioengine="io_uring")
-    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
-    return lab

@@ -16,6 +16,7 @@ from webapp.analysis.comparing import compare
 from webapp.analysis.question import read_query
 from webapp.analysis.reviews import review_finding
 from webapp.analysis.run_answer import run_answer
+from webapp.api.tests.command.shell import PLAN, URL, Shell
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.plans.models import Plan
 from webapp.results.models import Import, ImportedFile, Result
@@ -25,7 +26,6 @@ from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
 from worker.client.results import once_each
 from worker.client.server import Request, Server
-from worker.client.tests.conftest import PLAN, URL, Shell
 
 
 @pytest.fixture
