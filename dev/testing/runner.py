@@ -1,4 +1,4 @@
-"""`make test`: all tests against a private PostgreSQL and Redis that exist for one call only."""
+"""`make test` and `make test-quick`: tests against a private PostgreSQL and Redis that exist for one call only."""
 
 import os
 import shlex
@@ -17,7 +17,8 @@ from dev.stack.state import REPOSITORY, State
 from dev.stack.temporary import temporary
 from dev.testing.pytest_plugin import SECOND_TRIES_VARIABLE, SECOND_TRY
 
-PYTEST = (sys.executable, "-m", "pytest", "-p", "dev.testing.pytest_plugin")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "dev.testing.pytest_plugin", "-p", "dev.testing.waiting")
+QUICK = ("-m", "not (pipeline or browser or service or root or alone)")
 NO_TESTS = 5  # pytest's exit status
 SECOND_TRIES = REPOSITORY / ".build" / "second-tries.txt"
 MAX_SECOND_TRIES = 3
@@ -35,15 +36,19 @@ class Part:
     no_tests_status: int = 0
 
 
-def main(arguments: str) -> int:
-    """Run Vitest and pytest, or pytest alone with `arguments`; 0 if everything passed."""
+def main(arguments: str = "", *, quick: bool = False) -> int:
+    """Run Vitest and pytest, or pytest alone with `arguments`; 0 if everything passed.
+
+    `quick` leaves out the tests that start a whole system, a worker or a browser, use loop devices, or measure speed.
+    """
     with temporary("test") as state:
         with step("starting PostgreSQL and Redis for the tests"):
             lifecycle.start_stores(state, durable=False)
         env = environment(state)
         if arguments:
             return subprocess.run([*PYTEST, *shlex.split(arguments)], cwd=REPOSITORY, env=env, check=False).returncode
-        return run_parts([_vitest(state.root), *_pytest(state.root)], env, SECOND_TRIES)
+        parts = [_quick(state.root)] if quick else _pytest(state.root)
+        return run_parts([_vitest(state.root), *parts], env, SECOND_TRIES)
 
 
 def environment(state: State) -> dict[str, str]:
@@ -67,6 +72,10 @@ def _pytest(folder: Path) -> list[Part]:
         pytest_part("in parallel", folder / "1.xml", *parallel),
         pytest_part("alone", folder / "2.xml", "-m", "alone", "webapp/tests"),
     ]
+
+
+def _quick(folder: Path) -> Part:
+    return pytest_part("quick", folder / "1.xml", "-n", "3", "--dist", "loadfile", *QUICK)
 
 
 def pytest_part(name: str, report: Path, *options: str, folder: Path = REPOSITORY) -> Part:

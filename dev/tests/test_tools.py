@@ -91,6 +91,7 @@ TESTED: Mapping[str, str] = {
     "compose-check": "webapp/tests/test_containers.py",
     "wheelhouse": "webapp/hosts/tests/test_wheelhouse.py",
     "test": "dev/testing/tests/test_runner.py",
+    "test-quick": "dev/testing/tests/test_runner.py",
 }
 REASONS: Mapping[str, str] = {
     "help": "it prints the comments of this Makefile",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dev.stack.temporary import temporary
-from dev.testing.runner import environment, pytest_part, run_parts
+from dev.testing.runner import QUICK, environment, pytest_part, run_parts
 
 GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
 BAD = "import pytest\n@pytest.mark.pipeline\ndef test_bad(): assert 1 == 2, 'never'\n"
@@ -23,7 +23,7 @@ def test_{name}():
 LATE = "import pytest\n@pytest.fixture\ndef late():\n    yield\n    assert 0\ndef test_late(late): pass\n"
 
 
-def run(folder: Path, capfd: pytest.CaptureFixture[str], **files: str) -> tuple[int, list[str], str]:
+def run(folder: Path, capfd: pytest.CaptureFixture[str], *options: str, **files: str) -> tuple[int, list[str], str]:
     """Exit status, output, and the file of second tries."""
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider\nmarkers =\n  pipeline\n  unit\n")
     for name, text in files.items():
@@ -31,7 +31,7 @@ def run(folder: Path, capfd: pytest.CaptureFixture[str], **files: str) -> tuple[
     second_tries = folder / "second-tries.txt"
     env = {**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     env.pop("PYTEST_XDIST_WORKER", None)
-    part = pytest_part("all", folder / "report.xml", "-p", "pytest_rerunfailures", folder=folder)
+    part = pytest_part("all", folder / "report.xml", "-p", "pytest_rerunfailures", *options, folder=folder)
     status = run_parts([part], env, second_tries)
     return status, capfd.readouterr().out.splitlines(), second_tries.read_text() if second_tries.exists() else ""
 
@@ -48,6 +48,22 @@ def test_the_folder_of_real_results_reaches_the_tests(monkeypatch: pytest.Monkey
 def test_it_counts_everything_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     status, output, second_tries = run(tmp_path, capfd, good=GOOD, skipped=SKIPPED)
     assert (status, output[-1], second_tries) == (0, "1 passed, 0 failed, 1 skipped", "")
+
+
+def test_it_leaves_out_slow_tests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(tmp_path, capfd, *QUICK, good=GOOD, bad=BAD)
+    assert (status, output[-1]) == (0, "1 passed, 0 failed, 0 skipped")
+
+
+def test_it_writes_wall_and_cpu_time_of_each_test(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    work = "from time import process_time as t\ndef test_work():\n    end = t() + 0.3\n    while t() < end: pass\n"
+    rest = "import time\ndef test_rest(): time.sleep(0.3)\n"
+    file = tmp_path / "waiting.tsv"
+    run(tmp_path, capfd, f"--waiting={file}", work=work, rest=rest)
+    seconds = {name: (float(wall), float(cpu)) for wall, cpu, name in map(str.split, file.read_text().splitlines())}
+    assert seconds["test_work.py::test_work"][1] >= 0.3
+    wall_s, cpu_s = seconds["test_rest.py::test_rest"]
+    assert wall_s >= 0.3 > cpu_s
 
 
 def test_it_names_what_passed_only_at_the_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
