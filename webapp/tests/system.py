@@ -270,7 +270,7 @@ class System:
                 tick_runs()
                 tick_schedules()
                 due = now + TICK_EVERY_S
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
 
     def until_ended(self, run: Run, *, limit_s: float) -> Run:
         def ended() -> bool:

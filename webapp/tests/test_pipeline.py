@@ -82,7 +82,7 @@ def test_connections_of_clients_that_poll_stay_open_and_hold_nobody_up(system: S
         for connection in polling:
             connection.request("GET", "/healthz/live")
             assert connection.getresponse().read()
-        time.sleep(3.5)
+        time.sleep(3.5)  # longer than gunicorn's own limit
     with urllib.request.urlopen(f"{system.web.url}/healthz/live", timeout=60) as answer:
         assert answer.status == 200
     for connection in polling:

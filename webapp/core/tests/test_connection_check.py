@@ -1,11 +1,11 @@
 """A kept connection to PostgreSQL is checked without a query, and replaced if PostgreSQL has ended it."""
 
-import time
-
 import psycopg
 import pytest
 from django.db import close_old_connections, connection, connections
 from django.db.backends.postgresql import base
+
+from webapp.tests.system import await_true
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,10 +40,7 @@ def test_a_connection_that_postgresql_has_ended_is_replaced() -> None:
             cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
     finally:
         other.close()
-    until = time.monotonic() + 5
-    while connection.is_usable() and time.monotonic() < until:
-        time.sleep(0.01)
-    assert not connection.is_usable()
+    await_true(lambda: not connection.is_usable(), limit_s=5, what="the connection has ended")
     close_old_connections()  # as at the start of a request
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

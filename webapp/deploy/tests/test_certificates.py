@@ -60,7 +60,7 @@ def test_it_goes_on_checking_every_day(folders: tuple[Path, Path]) -> None:
     try:
         assert child.stdout
         assert child.stdout.readline() == "new server certificate\n"
-        time.sleep(0.3)
+        time.sleep(0.3)  # the subject is that it does not end
         assert child.poll() is None
     finally:
         child.kill()

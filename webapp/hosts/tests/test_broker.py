@@ -144,7 +144,7 @@ def test_it_frees_the_broker_of_a_revoked_host_that_waits_for_orders() -> None:
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    time.sleep(0.5)
+    time.sleep(0.5)  # until Redis has the command; its user of the server may not list clients
     revoke_host(host=host, by=None)
     waiting.join(10)
     assert ended

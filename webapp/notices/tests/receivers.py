@@ -75,7 +75,7 @@ def trickle(handler: BaseHTTPRequestHandler) -> None:
             handler.wfile.write(b"X-Slow: 1\r\n")
         except OSError:
             return
-        time.sleep(0.05)
+        time.sleep(0.05)  # the receiver is slow
 
 
 @dataclass

@@ -86,7 +86,7 @@ def running_provider() -> Iterator[Provider]:
             with suppress(OSError):  # the server has closed the connection
                 for _ in range(slow):
                     self.wfile.write(b" ")
-                    time.sleep(0.1)
+                    time.sleep(0.1)  # the provider is slow
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:

@@ -71,7 +71,7 @@ def test_log_ins_leave_room_for_other_requests(monkeypatch: pytest.MonkeyPatch) 
         with lock:
             at_once += 1
             most = max(most, at_once)
-        time.sleep(0.5)
+        time.sleep(0.5)  # stands for the check of a password
         with lock:
             at_once -= 1
 

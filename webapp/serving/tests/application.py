@@ -36,7 +36,7 @@ def application(environ: dict[str, Any], start_response: Callable[..., object]) 
         return environ["wsgi.file_wrapper"](_file())  # type: ignore[no-any-return]
     body = environ["wsgi.input"].read()
     if FALSE_SESSION in environ.get("HTTP_COOKIE", ""):
-        time.sleep(REFUSAL_S)
+        time.sleep(REFUSAL_S)  # stands for work
         start_response("302 Found", [("Location", "/login/")])
         return []
     start_response("200 OK", [("Content-Type", "text/plain")])

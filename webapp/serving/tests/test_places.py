@@ -69,7 +69,10 @@ def test_too_many_of_one_client_and_of_all_get_none_at_once() -> None:
     for _ in range(RUNNING):
         crowd.places.give_back("many")
     while (given := len(crowd.answers)) < MAX_WAITING:
-        crowd.places.give_back(crowd.answers[given - 1][0]) if given else time.sleep(0.01)
+        if given:
+            crowd.places.give_back(crowd.answers[given - 1][0])
+        else:
+            time.sleep(0.01)  # between two looks
 
 
 def test_who_waits_too_long_gets_none_and_keeps_none() -> None:

@@ -109,7 +109,7 @@ def _slow(server: Server, start: bytes, drip: Callable[[socket.socket], object],
     threads = [threading.Thread(target=work, args=(number // 4,)) for _ in range(4)]
     for thread in threads:
         thread.start()
-    time.sleep(2)
+    time.sleep(2)  # until the clients have used up all places
     try:
         yield
     finally:
@@ -167,7 +167,7 @@ def _seconds_of_a_request(server: Server) -> float:
     started_at = time.monotonic()
     assert _ask(server, b"x" * 200_000) == 200_000
     took_s = time.monotonic() - started_at
-    time.sleep(0.3)
+    time.sleep(0.3)  # spread over the rhythm of the slow clients
     return took_s
 
 
@@ -177,7 +177,7 @@ def test_it_cuts_a_client_that_is_too_slow(server: Server, kind: str) -> None:
     client = _raw(server, start)
     started_at = time.monotonic()
     while _does(drip, client):
-        time.sleep(0.2)
+        time.sleep(0.2)  # the client is slow
         assert time.monotonic() - started_at < GRACE_S + 10
     assert time.monotonic() - started_at > GRACE_S - 1
 
@@ -196,7 +196,7 @@ def test_expensive_requests_hold_no_short_one_up(server: Server) -> None:
 
     with ThreadPoolExecutor(41) as pool:
         many = [pool.submit(_explore, server, "many") for _ in range(40)]
-        time.sleep(SLOW_S / 2)
+        time.sleep(SLOW_S / 2)  # until all of them have arrived
         assert statistics.median(_seconds_of_a_request(server) for _ in range(5)) < LIMIT_S
         started_at = time.monotonic()
         assert _explore(server, "other") == (200, None)
@@ -216,7 +216,7 @@ def test_invented_sessions_hold_no_known_one_up(server: Server) -> None:
 
     with ThreadPoolExecutor(60) as pool:
         floods = [pool.submit(invent, number) for number in range(60)]
-        time.sleep(SLOW_S)
+        time.sleep(SLOW_S)  # until the flood has arrived
         for _ in range(2):
             started_at = time.monotonic()
             assert _explore(server, "known") == (200, None)

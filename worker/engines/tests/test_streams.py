@@ -463,7 +463,7 @@ def test_it_reads_device_counters_as_the_kernel_documents_them(tmp_path: Path) -
     stat = tmp_path / "sdx" / "stat"
     stat.write_text(" 100 0 800 5 200 0 1600 7 1 50 60 0 0 0 0 0 0\n")
     before = counters.read_counters("sdx", tmp_path)
-    time.sleep(0.05)
+    time.sleep(0.05)  # the interval between two readings
     stat.write_text(" 110 0 880 5 220 0 1760 7 1 60 80 0 0 0 0 0 0\n")
     sample = counters.sample_between("sdx", before, counters.read_counters("sdx", tmp_path))
     assert sample is not None

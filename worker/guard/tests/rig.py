@@ -6,7 +6,6 @@ import os
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -21,6 +20,7 @@ from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, T
 from worker.link.targets import report_targets
 from worker.policy import Policy
 from worker.settings import SETTING_NAMES
+from worker.tests.waiting import until
 
 MIB = 1024 * 1024
 FIRST_NUMBER, PROCESSES, LOOPS_PER_PROCESS = 1000, 10_000, 64  # loop devices have 2^20 numbers
@@ -72,10 +72,8 @@ def detach(device: str) -> None:
     """Detach the file of a loop device. The kernel waits until nobody has the device open, such as another test that
     reads all block devices."""
     run("losetup", "--detach", device)
-    until = time.monotonic() + DETACH_LIMIT_S
-    while Path(f"/sys/block/{Path(device).name}/loop").exists():
-        assert time.monotonic() < until, f"{device} is still open"
-        time.sleep(0.01)
+    backing = Path(f"/sys/block/{Path(device).name}/loop")
+    until(lambda: not backing.exists(), DETACH_LIMIT_S, lambda: f"{device} is still open")
 
 
 @contextmanager

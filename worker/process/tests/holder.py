@@ -22,7 +22,7 @@ def main(state: str, file: str, *kinds: str) -> None:
     while child.read(1.0) != b"":
         pass
     print(child.wait(), flush=True)
-    time.sleep(60)
+    time.sleep(60)  # until the test kills this process
 
 
 if __name__ == "__main__":

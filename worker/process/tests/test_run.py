@@ -3,13 +3,13 @@
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from worker.process.run import Limits, Reason, Stopped, ask, follow
 from worker.process.scope import open_scope
+from worker.tests.waiting import until
 
 
 def run(tmp_path: Path, script: str, cancelled: threading.Event | None = None, **limits: float) -> tuple[int, bytes]:
@@ -80,13 +80,8 @@ def test_it_merges_standard_error_in_the_order_of_writing() -> None:
 def test_a_tool_ends_with_the_worker_that_asked(tmp_path: Path) -> None:
     body = f"from worker.process.run import ask; ask('sh', '-c', 'echo $$ > {tmp_path}/pid; exec sleep 60', limit_s=50)"
     worker = subprocess.Popen([sys.executable, "-c", body], cwd=Path(__file__).parents[3])
-    give_up_at = time.monotonic() + 10
-    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.02)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().strip())
     tool = Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}")
     worker.kill()
     worker.wait(5)
-    while tool.exists() and time.monotonic() < give_up_at:
-        time.sleep(0.02)
-    assert not tool.exists()
+    until(lambda: not tool.exists())

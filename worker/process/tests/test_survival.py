@@ -6,26 +6,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import pytest
 
 from worker.process.scope import PREFIX, SUPERVISOR_DIED, isolation, kill_leftovers, open_scope, own_cgroups
+from worker.tests.waiting import until
 
 CLONE = Path(__file__).parents[3]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for loop devices and other users")
-
-
-def until(condition: Callable[[], bool], *, within_s: float = 8.0) -> bool:
-    give_up_at = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > give_up_at:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def fio_on(file: str) -> list[int]:
@@ -79,7 +71,7 @@ class Holder:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CLONE)
         self.isolation, _, supervisor = self._line().rpartition(" ")
         self.supervisor = int(supervisor)
-        assert until(lambda: len(fio_on(file)) >= 2), "fio did not start"
+        until(lambda: len(fio_on(file)) >= 2, words=lambda: "fio did not start")
 
     def _line(self) -> str:
         assert self.process.stdout is not None
@@ -129,9 +121,9 @@ def test_it_stops_the_device_when_the_worker_is_killed(place: Path, loop: str, k
     holder = Holder(place / "state", loop, *KINDS[kind])
     assert holder.isolation == kind
     before = reads(loop)
-    assert until(lambda: reads(loop) > before)
+    until(lambda: reads(loop) > before)
     holder.kill()
-    assert until(lambda: not fio_on(loop))
+    until(lambda: not fio_on(loop))
     assert_quiet(loop)
     assert kill_leftovers(place / "state") == ("held",)
     assert not list((place / "state" / "scopes").iterdir())
@@ -142,7 +134,7 @@ def test_it_stops_the_device_when_the_worker_is_killed(place: Path, loop: str, k
 def test_it_stops_the_device_when_fio_itself_is_killed(place: Path, loop: str) -> None:
     holder = Holder(place / "state", loop, "cgroup2", "cgroup1")
     os.kill(main_fio(holder, loop), signal.SIGKILL)
-    assert until(lambda: not fio_on(loop))
+    until(lambda: not fio_on(loop))
     assert holder.exit_code_seen() == 128 + signal.SIGKILL
     assert_quiet(loop)
     holder.kill()
@@ -154,7 +146,7 @@ def test_it_stops_the_device_when_fio_itself_is_killed(place: Path, loop: str) -
 def test_it_stops_the_device_when_the_supervisor_is_killed(place: Path, loop: str) -> None:
     holder = Holder(place / "state", loop, "cgroup2", "cgroup1")
     os.kill(holder.supervisor, signal.SIGKILL)
-    assert until(lambda: not fio_on(loop))
+    until(lambda: not fio_on(loop))
     assert holder.exit_code_seen() == SUPERVISOR_DIED
     assert_quiet(loop)
     holder.kill()
@@ -194,7 +186,7 @@ def test_it_needs_no_root(place: Path, scratch: str, victim: str) -> None:
         holder.kill()
     else:
         os.kill(main_fio(holder, scratch), signal.SIGKILL)
-    assert until(lambda: not fio_on(scratch))
+    until(lambda: not fio_on(scratch))
     holder.kill()
 
 
@@ -237,7 +229,7 @@ def test_it_kills_a_session_of_its_own(tmp_path: Path) -> None:
         child = scope.spawn(("sh", "-c", "setsid sleep 50 & echo $!; wait"))
         pid = int(child.read(5.0) or b"0")
         assert scope.kill()
-        assert until(lambda: not Path(f"/proc/{pid}").exists())
+        until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_it_refuses_names_that_are_paths(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """Programs that are missing, hang, or say too much: real ones, made for the purpose."""
 
-import time
 from pathlib import Path
 
 import pytest
 
 from worker.process import run
+from worker.tests.waiting import until
 
 
 def program(directory: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
@@ -43,10 +43,7 @@ def test_it_ends_what_the_program_started_too(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(run.ToolError, match="did not finish within"):
         run.ask(program(tmp_path, monkeypatch, f"sleep 60 & echo $! > {told}; wait"), limit_s=0.5)
     stat = Path(f"/proc/{told.read_text().strip()}/stat")
-    give_up_at = time.monotonic() + 10
-    while stat.exists() and stat.read_text().split()[2] != "Z" and time.monotonic() < give_up_at:
-        time.sleep(0.01)
-    assert not stat.exists() or stat.read_text().split()[2] == "Z"
+    until(lambda: not stat.exists() or stat.read_text().split()[2] == "Z")
 
 
 def test_it_finds_the_first_of_several_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

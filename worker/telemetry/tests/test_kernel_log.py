@@ -3,7 +3,6 @@
 import os
 import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from worker.telemetry.kernel_log import (
     names_at,
     names_in,
 )
+from worker.tests.waiting import until
 
 TROUBLES = (
     (4, "nvme nvme0: I/O 12 QID 3 timeout, aborting"),
@@ -301,21 +301,20 @@ def test_it_reads_the_kernels_log_from_its_present_end() -> None:
         assert watch.readable
         say(f"<3>sd 9:9:9:9: [sdzz] meanwhile {mark} I/O error")
         say(f"<6>sd 9:9:9:9: [sdzz] attached {mark}")
-        found = within(lambda: [line for line in watch.lines() if mark in line.text])
-        assert [line.text for line in found] == [f"sd 9:9:9:9: [sdzz] meanwhile {mark} I/O error"]
-        assert abs(found[0].at - time.time()) < 5
+        lines: list[KernelLine] = []
+
+        def arrived() -> bool:
+            lines.extend(line for line in watch.lines() if mark in line.text)
+            return bool(lines)
+
+        until(arrived)
+        assert [line.text for line in lines] == [f"sd 9:9:9:9: [sdzz] meanwhile {mark} I/O error"]
+        assert abs(lines[0].at - time.time()) < 5
         assert not [line for line in watch.lines() if mark in line.text]
 
 
 def say(text: str) -> None:
     Path("/dev/kmsg").write_text(text)
-
-
-def within(look: Callable[[], list[KernelLine]]) -> list[KernelLine]:
-    until = time.monotonic() + 5
-    while not (found := look()) and time.monotonic() < until:
-        time.sleep(0.01)
-    return found
 
 
 def test_lines_about_what_the_worker_did_itself_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ hardware that has such sensors was not at hand.
 
 import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +31,7 @@ from worker.telemetry.sources import (
     every_source,
     read_dcmi,
 )
+from worker.tests.waiting import until
 
 
 class Host:
@@ -261,9 +261,7 @@ def test_it_finds_a_drive_that_is_one_of_several_ways(host: Host) -> None:
 def test_a_drive_is_asked_now_and_then_and_its_value_told_once(host: Host) -> None:
     drive_sensors(host)
     source = SlowSensors(["sda"], host.sys, host.dev)
-    until = time.monotonic() + 10
-    while not source._fresh and time.monotonic() < until:
-        time.sleep(0.01)
+    until(lambda: source._fresh)
     assert named(source) == {("temperature", "sda"): 31}
     assert named(source) == {("temperature", "sda"): None}
     source.close()

@@ -23,6 +23,7 @@ from worker.process.control import Control
 from worker.settings import REGISTRY
 from worker.settings.base import subject_of
 from worker.tests.lab.drives import allow, by_serial
+from worker.tests.waiting import until
 
 SERIAL = "LABSAM0003"
 pytestmark = [*rig.needs_root, pytest.mark.skipif(SERIAL not in by_serial(), reason="needs a lab machine")]
@@ -63,20 +64,13 @@ def there() -> bool:
     return SERIAL in by_serial()
 
 
-def until(condition: Callable[[], bool], limit_s: float = 60) -> None:
-    end = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def pulled() -> Iterator[None]:
     """Whatever was taken away is found again."""
     yield
     for scan in Path("/sys/class/scsi_host").glob("host*/scan"):
         scan.write_text("- - -")
-    until(there)
+    until(there, 60)
     subprocess.run(["udevadm", "settle"], check=False, timeout=60)
 
 
@@ -85,7 +79,7 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
     device = by_serial()[SERIAL]
 
     def pull() -> None:
-        until(lambda: any(isinstance(item, Sample) for item in lab.items))
+        until(lambda: any(isinstance(item, Sample) for item in lab.items), 60)
         Path(f"/sys/block/{device}/device/delete").write_text("1")
 
     puller = threading.Thread(target=pull)

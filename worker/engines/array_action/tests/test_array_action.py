@@ -257,7 +257,7 @@ def test_the_time_of_a_rebuild_begins_when_the_member_was_added(kernel: Kernel, 
     """On a busy array, `mdadm` may need longer than a short time: the result would then have no second."""
 
     def add_slowly() -> None:
-        time.sleep(1.01)
+        time.sleep(1.01)  # longer than the run time
         kernel.add_member()
 
     made = LayoutArray(name="md127", remove_member=lambda: None, add_member=add_slowly)
