@@ -414,9 +414,13 @@ def _loads() -> dict[RunOnHost, Load]:
 
 
 def _of_all_hosts(loads: Mapping[RunOnHost, Load]) -> dict[RunOnHost, Load]:
-    """A run whose trials never overlap keeps each of its hosts for as long as all of them take."""
+    """A run whose trials never overlap keeps each of its hosts for as long as all of them take.
+
+    It does not wait for a revoked host, whose trials are cancelled.
+    """
     runs = Run.objects.filter(state__in=OPEN_RUN_STATES, one_at_a_time=True)
-    hosts = Run.targets.through.objects.filter(run__in=runs).values_list("run_id", "target__host_id").distinct()
+    targets = Run.targets.through.objects.filter(run__in=runs).exclude(target__host__state=HostState.REVOKED)
+    hosts = targets.values_list("run_id", "target__host_id").distinct()
     return {(run, host): _sum([load for key, load in loads.items() if key[0] == run]) for run, host in hosts}
 
 
