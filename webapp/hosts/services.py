@@ -352,7 +352,8 @@ def note_heard(*, host: Host, spool_bytes: int) -> None:
     """Record the time of this message and the number of unconfirmed bytes on the host's disk."""
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
-    if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
+    recent = host.last_seen_at is not None and stale <= host.last_seen_at <= now  # not if the clock was set back
+    if not recent or host.spool_bytes != spool_bytes:
         Host.objects.filter(pk=host.pk).update(last_seen_at=now, spool_bytes=spool_bytes)
 
 

@@ -13,13 +13,14 @@ import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Case, Q, Value, When
 from django.db.models.functions import Concat, Left
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.services import audit
-from webapp.hosts.models import Host
+from webapp.hosts.models import EnrolmentToken, Host
 from worker.contract.greetings import SESSION_OTHER
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ log = logging.getLogger(__name__)
 HEARD_WITHIN = timedelta(seconds=150)
 # A message of a former session may arrive so much later, after a proxy or a retry.
 IN_FLIGHT = timedelta(seconds=30)
+CLOCK_TOLERANCE = timedelta(minutes=1)  # between the clocks of several servers
 FORMER_LENGTH = 4000  # characters, as the column
 
 
@@ -97,6 +99,21 @@ def _note_second(host: Host, session: str, hostname: str) -> None:
 def has_second_worker() -> Q:
     """Hosts of which a second worker was heard lately."""
     return Q(second_worker_at__gte=timezone.now() - HEARD_WITHIN)
+
+
+def correct_times_ahead() -> None:
+    """Correct what was noted while the server's clock was ahead, if it was set back.
+
+    Otherwise a silent host would count as heard, a worker that is gone would keep the session, and an enrolment token
+    would be valid, until it is that late.
+    """
+    now = timezone.now()
+    ahead = now + CLOCK_TOLERANCE
+    Host.objects.filter(last_seen_at__gt=ahead).update(last_seen_at=now)
+    Host.objects.filter(session_since__gt=ahead).update(session_since=now)
+    Host.objects.filter(second_worker_at__gt=ahead).update(second_worker_at=None)
+    latest = ahead + timedelta(seconds=settings.ENROLMENT_SECONDS)
+    EnrolmentToken.objects.filter(used_at=None, expires_at__gt=latest).update(expires_at=now)
 
 
 def second_worker_words(host: Host) -> str:

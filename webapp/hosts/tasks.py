@@ -13,6 +13,7 @@ from webapp.hosts.inventory.store import thin_inventories
 from webapp.hosts.keys import retire_superseded
 from webapp.hosts.maintenance_windows import delete_ended_windows
 from webapp.hosts.models import EnrolmentToken
+from webapp.hosts.sessions import correct_times_ahead
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ TOKENS_KEPT_FOR = timedelta(days=30)  # after their end; until then a host is to
 
 @app.task(name="webapp.hosts.tasks.keep_broker")
 def keep_broker() -> None:
-    """Correct the hosts' users in Redis; retire signing keys that are no longer needed."""
+    """Correct the hosts' users in Redis and times of a clock that was ahead; retire unneeded signing keys."""
+    correct_times_ahead()
     retire_superseded()
     try:
         reconcile()

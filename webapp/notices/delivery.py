@@ -29,8 +29,11 @@ from webapp.notices.models import Channel, Failure, Notice, NoticeState
 #
 # A task claims notices, sends them outside any transaction and records each result. If a claim has no result in time,
 # its task has died and the notice is due again, with the same delivery id.
+#
+# Times that lie further ahead than any new one are of a clock that was ahead and was set back: they count as passed.
 
 BACKOFF_S = (10, 30, 120, 600, 3600, 3 * 3600)  # after each try; the last one repeats
+LONGEST_BACKOFF = timedelta(seconds=max(BACKOFF_S))
 MAX_REFUSED_TRIES = 3
 MAX_AT_ONCE = 40
 MAX_PER_PERSON = 8  # so that one person's receivers do not delay the others'
@@ -72,14 +75,17 @@ def claim(now: datetime) -> list[Notice]:
 def _due(now: datetime) -> QuerySet[Notice]:
     wanted = Q(subscription__user__is_active=True, subscription__paused_at=None)
     same_person = Notice.objects.filter(subscription__user=OuterRef("subscription__user"))
-    being_sent = same_person.filter(state=NoticeState.PENDING, claimed_until__gte=now)
-    return Notice.objects.filter(
-        _unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING, next_try_at__lte=now
-    )
+    being_sent = same_person.filter(_claim_lasts(now), state=NoticeState.PENDING)
+    come = Q(next_try_at__lte=now) | Q(next_try_at__gt=now + LONGEST_BACKOFF)
+    return Notice.objects.filter(come, _unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING)
 
 
 def _unclaimed(now: datetime) -> Q:
-    return Q(claim=None) | Q(claimed_until__lt=now)
+    return Q(claim=None) | ~_claim_lasts(now)
+
+
+def _claim_lasts(now: datetime) -> Q:
+    return Q(claimed_until__range=(now, now + CLAIM_FOR))
 
 
 def release(notice: Notice) -> None:

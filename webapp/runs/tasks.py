@@ -10,7 +10,7 @@ from webapp.core import heartbeats, tally
 from webapp.hosts.models import HostState
 from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
 from webapp.runs.dispatch.ending import end_finished_run, give_up_revoked, sweep_cancelled
-from webapp.runs.dispatch.leases import expire_leases, publish_again
+from webapp.runs.dispatch.leases import correct_times_ahead, expire_leases, publish_again
 from webapp.runs.models import OPEN_RUN_STATES, Run, TrialState
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ TICK_SECONDS = 5
 @app.task(name="webapp.runs.tasks.tick")
 def tick() -> None:
     """Every few seconds: all changes that no report triggers."""
-    for step in (note_tick, expire_leases, tidy_runs, publish_again, dispatch_all, tally.write):
+    for step in (note_tick, correct_times_ahead, expire_leases, tidy_runs, publish_again, dispatch_all, tally.write):
         _guarded(step)
 
 

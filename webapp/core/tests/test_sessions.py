@@ -1,5 +1,7 @@
 """What somebody with a copy of the database can do with its sessions: nothing."""
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.sessions.models import Session
 from django.contrib.sessions.serializers import JSONSerializer
@@ -7,10 +9,12 @@ from django.core import signing
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from webapp.core.models import Role
-from webapp.core.sessions import SessionStore
+from webapp.core.sessions import SessionStore, stored_key
+from webapp.core.tasks import tidy
 from webapp.tests.factories.people import a_user
 
 
@@ -67,3 +71,15 @@ def test_it_logs_out_who_has_a_session_of_another_secret_key(settings: Settings)
     browser.force_login(a_user("anna", Role.ADMIN))
     settings.SECRET_KEY = "another one " * 5
     assert browser.get(reverse("people")).status_code == 302
+
+
+@pytest.mark.django_db
+def test_a_session_of_a_clock_that_was_ahead_ends() -> None:
+    usual, long = Client(), Client()
+    for browser in (usual, long):
+        browser.force_login(a_user())
+    Session.objects.filter(session_key=stored_key(long.cookies["sessionid"].value)).update(
+        expire_date=timezone.now() + timedelta(days=366)
+    )
+    tidy()
+    assert [browser.get(reverse("account")).status_code for browser in (usual, long)] == [200, 302]

@@ -37,6 +37,13 @@ def test_it_makes_an_account_wait_from_one_address_and_nobody_else() -> None:
 
 
 @pytest.mark.django_db
+def test_tries_of_a_clock_that_was_ahead_lock_nobody_out() -> None:
+    exhaust()
+    LoginTries.objects.update(since=timezone.now() + timedelta(days=366))
+    assert count_try(name="olga", address=HERE) is None
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", ["ＯＬＧＡ", "\u00a0olga", "Olga ", "ｏlga"])
 def test_it_counts_all_spellings_that_log_in_to_one_account(name: str) -> None:
     exhaust()

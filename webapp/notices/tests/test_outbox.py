@@ -59,6 +59,15 @@ def test_it_takes_back_what_a_task_that_died_had_claimed() -> None:
     assert notice.state == "sent"
 
 
+@pytest.mark.parametrize("field", ["next_try_at", "claimed_until"])
+def test_it_sends_what_a_clock_that_was_ahead_has_put_off(field: str) -> None:
+    notice, now = a_notice(URL), timezone.now()
+    delivery.claim(now)
+    Notice.objects.update(claimed_until=now - timedelta(seconds=1))
+    Notice.objects.update(**{field: now + timedelta(days=366)})
+    assert delivery.claim(now) == [notice]
+
+
 def test_it_takes_first_tries_first_and_a_few_of_each_person() -> None:
     busy, quiet = a_user(), a_user()
     for number in range(delivery.MAX_PER_PERSON + 5):

@@ -16,6 +16,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
+from webapp.hosts.sessions import CLOCK_TOLERANCE
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.locks import keys_for, lock_host, take_locks
 from webapp.runs.dispatch.orders import about_attempt, publish, to_publish_again, waiting_orders
@@ -24,6 +25,8 @@ from webapp.runs.models import (
     OPEN_RUN_STATES,
     Attempt,
     AttemptState,
+    Run,
+    RunState,
     TrialState,
 )
 from webapp.runs.states import revive_trial, transition_attempt
@@ -35,6 +38,25 @@ log = logging.getLogger(__name__)
 STOP_LIMIT = timedelta(hours=1)
 # A host may accept an order between the moment at which it lists its attempts and the arrival of this list.
 LISTED_WITHIN = timedelta(minutes=1)
+
+
+def correct_times_ahead() -> None:
+    """Correct what was noted while the server's clock was ahead, if it was set back.
+
+    Otherwise the attempt of a host that is gone would last, an order would not be sent again, a paused run would keep
+    its settings, and a run would stay armed, until it is that late. The arming of a schedule has an end that a person
+    has chosen.
+    """
+    now = timezone.now()
+    ahead = now + CLOCK_TOLERANCE
+    active = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES)
+    active.filter(lease_until__gt=new_lease() + CLOCK_TOLERANCE).update(lease_until=new_lease())
+    active.filter(published_at__gt=ahead).update(published_at=None)
+    Run.objects.filter(state=RunState.PAUSED, paused_at__gt=ahead).update(paused_at=now)
+    latest = ahead + timedelta(seconds=settings.ARMING_SECONDS)
+    armed = Run.objects.filter(state__in=OPEN_RUN_STATES, started_at=None, occurrence=None, armed_until__gt=latest)
+    if disarmed := armed.update(armed_until=None):
+        log.warning("%d runs were disarmed: they were armed while the clock was ahead.", disarmed)
 
 
 def expire_leases() -> int:
