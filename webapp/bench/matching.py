@@ -13,9 +13,9 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from webapp.analysis.answer import Cell, Level
-from webapp.analysis.cells import CellKey, Grouped, Measured, measured, other_levels, with_ids
+from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, other_levels
 from webapp.analysis.claims import Pair
-from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
+from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions, no_ratio
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
@@ -58,12 +58,14 @@ class Grid:
         self.workloads: dict[str, Workload] = {}
         self.by_direction: dict[tuple[Product, str, str], list[ResultRow]] = {}  # of latencies, with or without a value
         self._found = found
+        self._products = {str(product): product for product in found}
         self._ignored = frozenset(ignored)
         rows = [row for own in found.values() for row in own]
         self._places = Places(found)
         self.labels = varying_labels(rows)
         self._several_tests = self._find_several_tests(rows)
-        places = {(product, self._test(product, row)): row for product, own in found.items() for row in own}
+        self._tests = {product: {row.id: self._test(product, row) for row in own} for product, own in found.items()}
+        places = {(product, self._tests[product][row.id]): row for product, own in found.items() for row in own}
         stated = {place: self._stated(place[0], row) for place, row in places.items()}
         matched = matched_workloads(stated.values())
         self._workloads = {place: matched[one] for place, one in stated.items()}
@@ -75,9 +77,7 @@ class Grid:
 
     @property
     def mixed(self) -> dict[CellKey, Mixed]:
-        products = {str(product): product for product in self._found}
-        cells = ((key, self.mixed_in(products[key[1]], rows)) for key, rows in self.cells.items())
-        return {key: mixed for key, mixed in cells if mixed}
+        return {key: mixed for key in self.cells if (mixed := self._mixed_at(key))}
 
     @property
     def of_several(self) -> frozenset[Product]:
@@ -89,6 +89,23 @@ class Grid:
     def mixed_in(self, product: Product, rows: Sequence[ResultRow]) -> Mixed | None:
         """Why these rows of a product are no number; None if they are one."""
         return mixed_cell(product, rows, self._ignored, self._places)
+
+    def _mixed_at(self, key: CellKey) -> Mixed | None:
+        return self.mixed_in(self._products[key[1]], self.cells[key])
+
+    def are_comparable(self, key: CellKey, other: CellKey) -> bool:
+        """Whether both cells exist and have a ratio."""
+        both = (key, other)
+        if not all(each in self.cells for each in both) or any(map(self._mixed_at, both)):
+            return False
+        return not no_ratio(*map(self.measured, both))
+
+    def measured(self, key: CellKey) -> Measured:
+        """A metric has its own blocks, because its resolution differs."""
+        rows = self.cells[key]
+        ids = frozenset(id_ for row in rows for id_ in row.ids)
+        points = tuple(points_with_labels(rows, self.labels))
+        return dataclasses.replace(cell_of(rows, self.panels[key[0]].metric), ids=ids, points=points)
 
     def add(self, choice: str) -> None:
         """The cells of one metric."""
@@ -111,9 +128,10 @@ class Grid:
     ) -> Iterator[tuple[str, str, list[ResultRow]]]:
         """Direction, key of the workload, and rows. Thousands of rows share a few workloads."""
         alike: dict[tuple[str, Test], list[ResultRow]] = {}
+        tests = self._tests[product]  # a total has the id of its first row
         for row in totals(rows) if choice == RATE else rows:
             direction = "mixed" if choice == RATE and BESIDE in row.direction else row.direction
-            alike.setdefault((direction, self._test(product, row)), []).append(row)
+            alike.setdefault((direction, tests[row.id]), []).append(row)
         for (direction, test), own in alike.items():
             for one in self._workloads[product, test]:
                 self.workloads[one.key] = one
@@ -304,6 +322,19 @@ def match(
     return _concluded(grid, grouped, tuple(found), names, baseline, texts, percentile)
 
 
+def has_ratio(found: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
+    """Whether `match` finds a ratio between the first product and another one. It needs no statistics, and stops at the
+    first pair of cells."""
+    found = {product: [without_repeats(row) for row in rows] for product, rows in found.items()}
+    grid, baseline = Grid(found, ignored), str(next(iter(found)))
+    for each in dict.fromkeys((RATE, percentile_of(found.values()), choice)):
+        grid.add(each)
+        keys = [key for key in grid.cells if grid.panels[key[0]].choice == each and key[1] != baseline]
+        if any(grid.are_comparable(key, (key[0], baseline, key[2])) for key in keys):
+            return True
+    return False
+
+
 def without_repeats(row: ResultRow) -> ResultRow:
     """Count the figures of a published table as one value, so that nothing is claimed from their spread."""
     return replace(row, repeat=1) if row.reference else row
@@ -344,7 +375,7 @@ def _concluded(
     percentile: str,
 ) -> Matched:
     mixed = grid.mixed
-    cells = {key: cell for key, cell in _measured(grid, grouped) if key not in mixed}
+    cells = {key: grid.measured(key) for key in grid.cells if key not in mixed}
     baseline = baseline or _default_baseline(
         products, [key for key, p in grid.panels.items() if p.choice == RATE], cells
     )
@@ -391,12 +422,3 @@ def _default_baseline(
     ]
     leads = [sum(a > b * (1 + MARGIN) for a, b in sides) for sides in (pairs, [(b, a) for a, b in pairs])]
     return products[0] if leads[1] >= leads[0] else products[1]
-
-
-def _measured(grid: Grid, grouped: Grouped) -> Iterator[tuple[CellKey, Measured]]:
-    """A metric has its own blocks, because its resolution differs."""
-    for metric in {panel.metric for panel in grid.panels.values()}:
-        own = {key: rows for key, rows in grid.cells.items() if grid.panels[key[0]].metric == metric}
-        part = Grouped(own, grouped.panels, grouped.series, grouped.x)
-        for key, cell in with_ids(measured(part, metric), part).items():
-            yield key, dataclasses.replace(cell, points=tuple(points_with_labels(own[key], grid.labels)))

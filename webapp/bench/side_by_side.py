@@ -22,7 +22,7 @@ from webapp.bench.curves import (
     mean_above_p99,
     seen_in,
 )
-from webapp.bench.matching import Matched, match
+from webapp.bench.matching import Matched, has_ratio, match
 from webapp.bench.missing import missing
 from webapp.bench.nearest import OwnLevels, Unlike, own_levels
 from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
@@ -209,6 +209,11 @@ class Asked:
     ladder: str = ""  # key of a workload
     ignored: frozenset[str] = frozenset()  # factors in which matched workloads may differ
     held: Held = ()  # only results at these levels, set by a plan or observed
+
+    @property
+    def in_no_workload(self) -> frozenset[str]:
+        """Factors that are not part of a workload."""
+        return self.ignored | {factor for factor, _ in self.held}
 
 
 @dataclass(frozen=True)
@@ -483,8 +488,8 @@ class SideBySide:
                 ignored=self.asked.ignored | candidate.ignored,
                 held=(*self.asked.held, *candidate.held),
             )
-            read = replace(self.read, rows=rows) if candidate.products == products else None
-            if side_by_side(asked, read).matched.concluded.points:
+            read = replace(self.read, rows=rows) if candidate.products == products else read_results(asked.products)
+            if has_ratio(_at_held_levels(read, asked).rows, asked.choice, asked.in_no_workload):
                 return Advice(pair.why, candidate.words, asked)
         return Advice(pair.why)
 
@@ -501,15 +506,17 @@ class SideBySide:
         return {product: first[str(product)] for product in self.products if str(product) in first}
 
 
-def side_by_side(asked: Asked, read: Read | None = None) -> SideBySide:
-    """`read`: the results of these products, if they were read before."""
-    read = read or read_results(asked.products)
-    if asked.held:
-        rows = {product: tuple(row for row in own if _is_held(row, asked.held)) for product, own in read.rows.items()}
-        read = replace(read, rows=rows)
+def side_by_side(asked: Asked) -> SideBySide:
+    read = _at_held_levels(read_results(asked.products), asked)
     names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
-    ignored = asked.ignored | {factor for factor, _ in asked.held}
-    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, ignored))
+    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.in_no_workload))
+
+
+def _at_held_levels(read: Read, asked: Asked) -> Read:
+    if not asked.held:
+        return read
+    rows = {product: tuple(row for row in own if _is_held(row, asked.held)) for product, own in read.rows.items()}
+    return replace(read, rows=rows)
 
 
 def _is_held(row: ResultRow, held: Held) -> bool:

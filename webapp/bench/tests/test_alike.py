@@ -3,6 +3,7 @@
 import pytest
 
 from webapp.bench.alike import Mixed
+from webapp.bench.matching import has_ratio
 from webapp.bench.products import BenchRefused, Kind, Product
 from webapp.bench.saved import asked_by, query_of
 from webapp.bench.side_by_side import Asked, SideBySide, read_asked, side_by_side
@@ -20,7 +21,11 @@ TWICE = (0.999, 1.0, 1.001, 1.0)  # repeats
 
 
 def shown(*products: Product, **asked: object) -> SideBySide:
-    return side_by_side(Asked(products, products[0], **asked))  # type: ignore[arg-type]
+    """Whether it has a ratio is known without statistics, too."""
+    page = side_by_side(Asked(products, products[0], **asked))  # type: ignore[arg-type]
+    compared = has_ratio(page.read.rows, page.asked.choice, page.asked.in_no_workload)
+    assert compared == bool(page.matched.concluded.points)
+    return page
 
 
 def measure(target: Target, number: int, speed: float, controller: str) -> None:
