@@ -58,7 +58,7 @@ class Variants:
     def _column(self, name: str) -> list[str]:
         """The level of each row, "" if it does not state it."""
         if name not in self._columns:
-            self._columns[name] = [_key(name, row) for row in self.rows]
+            self._columns[name] = _keys(name, self.rows)
         return self._columns[name]
 
     @cached_property
@@ -71,7 +71,8 @@ class Variants:
         return len({*stated}) > 1 and len(stated) >= STATED * len(self.rows)
 
     def _is_axis(self, name: str) -> bool:
-        levels = {level.key: level for row in self.rows if (level := known_dimension(name).level(row)).key}
+        known = known_dimension(name)
+        levels = {level.key: level for row in self.rows if (level := known.level(row)).key}
         numbers = [level for level in levels.values() if place_of(level) is not None]
         if len(numbers) < max(MIN_NUMBERS, MOSTLY * len(levels)):
             return False
@@ -207,8 +208,13 @@ def variants_of(rows: Iterable[ResultRow], metric: Metric) -> Variants:
 
 def _key(name: str, row: ResultRow) -> str:
     """ "" if the row does not state it."""
-    key = known_dimension(name).level(row).key
-    return "" if key == "not set" else key
+    return _keys(name, [row])[0]
+
+
+def _keys(name: str, rows: Iterable[ResultRow]) -> list[str]:
+    known = known_dimension(name)  # once for all rows: it takes longer than a level
+    keys = [known.level(row).key for row in rows]
+    return ["" if key == "not set" else key for key in keys]
 
 
 def _of_kind(kind: FactorKind | None = None) -> list[str]:
