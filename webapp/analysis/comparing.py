@@ -29,9 +29,11 @@ from webapp.analysis.findings import findings
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
+from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
 from webapp.analysis.words import RATIO, certainty, in_sentence, order_notes
+from webapp.core.answers import Question, answered
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
@@ -179,8 +181,9 @@ class Selected:
 
 
 def compare(query: CompareQuery) -> Comparison:
-    """Raises CompareRefused."""
-    return comparison_of(select(query))
+    """Stored until what it depends on changes. Raises CompareRefused."""
+    scopes = scopes_of(query.results)
+    return answered(Question((repr(query),), scopes, Comparison, lambda: comparison_of(select(query))))
 
 
 def select(query: CompareQuery) -> Selected:

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
+from uuid import UUID
 
 from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct
 from webapp.analysis.claims import listed
-from webapp.analysis.comparing import compare, comparison_of, read_all, select_from
+from webapp.analysis.comparing import comparison_of, read_all, select, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
 from webapp.analysis.evidence import AT_A_LEVEL, RunFinding, Source, place_of_evidence, with_evidence
 from webapp.analysis.experiments import next_experiment
@@ -65,10 +66,12 @@ def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
 
 
 def _question(run: Run) -> Question[RunAnswer]:
-    return Question((str(run.number),), scopes_of_run(run), RunAnswer, partial(_answer, run))
+    return Question((str(run.number),), scopes_of_run(run), RunAnswer, partial(_answer, run.pk))
 
 
-def _answer(run: Run) -> RunAnswer:
+def _answer(run_id: UUID) -> RunAnswer:
+    """Reads the run itself, because a row that was read before the seal may be older than the seal."""
+    run = Run.objects.select_related("version__plan").get(pk=run_id)
     asked = ResultFilter(runs=(run.number,))
     measured = target_points(ResultQuery.of(asked))
     questions = questions_of(measured) if measured else []
@@ -145,7 +148,7 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
         query = read_query(_pairs(number, chosen))
         with suppress(CompareRefused):
             if chosen.fixed:
-                made.append((chosen, compare(query)))
+                made.append((chosen, comparison_of(select(query))))
             else:
                 made.append((chosen, comparison_of(select_from(query, found, rows))))
     return made

@@ -1,8 +1,8 @@
 """What answers depend on: the tables whose changes count (`core.changes`), and the scopes of a filter.
 
 Other rows that answers read need no trigger: the content of configurations and of versions of plans never changes, and
-attempts, samples and lines of the kernel log are written before the results of their trial. Later, samples change only
-when a partition is thinned (`results.retention`).
+attempts and samples are written before the results of their trial. Later, samples change only when a partition is
+thinned (`results.retention`).
 """
 
 from webapp.core.changes import Watch
@@ -49,6 +49,7 @@ WATCHED = {
     "runs.FurtherTarget": Watch(_run("(SELECT run_id FROM runs_trial WHERE id = r.trial_id)")),
     "runs.SettingChange": Watch(_run(_RUN_OF_ATTEMPT)),
     "results.StreamRun": Watch(_run(_RUN_OF_ATTEMPT), columns=("configuration_id", "engine_version")),
+    "results.KernelLine": Watch(_run(_RUN_OF_ATTEMPT)),  # of a failed trial, they may come after its end
     # Others are reported with each exchange.
     "hosts.Host": Watch((_EVERY,), columns=("slug", "state", "archived_at")),
     "hosts.Target": Watch((_EVERY,)),
@@ -56,6 +57,7 @@ WATCHED = {
     "plans.Plan": Watch((_EVERY,)),
     "compare.Price": Watch((_EVERY,)),
     "trends.Baseline": Watch((_EVERY,)),
+    "core.User": Watch((_EVERY,), columns=("username",)),
 }
 
 

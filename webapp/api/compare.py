@@ -28,7 +28,7 @@ from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import PARQUET, Input, Paged, json_of, schema_of
 from webapp.api.results import FILTERS, asked_pairs
 from webapp.bench.answer import BenchAnswer
-from webapp.bench.assembly import answer
+from webapp.bench.assembly import bench_answer
 from webapp.bench.products import BenchRefused
 from webapp.bench.rankings.answer import RankingAnswer
 from webapp.bench.rankings.answer import answer as ranking_answer
@@ -37,7 +37,7 @@ from webapp.bench.rankings.question import KEYS, LISTS, Ranked, read_question
 from webapp.bench.rankings.ranking import rank
 from webapp.bench.rankings.use_cases import USE_CASES
 from webapp.bench.saved import checked_query
-from webapp.bench.side_by_side import read_asked, side_by_side
+from webapp.bench.side_by_side import read_asked
 from webapp.bench.workloads import CHOICES
 from webapp.core.errors import NotFound
 from webapp.core.table_files.response import file_response
@@ -165,7 +165,7 @@ def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
     )
     if read is None:
         raise BenchRefused("bench_no_product", "product: write kind:name, for example model:INTEL SSDPF2KX038TZ.")
-    return json_of(answer(side_by_side(read)))
+    return json_of(bench_answer(read))
 
 
 class RankingIn(Schema):

@@ -32,16 +32,24 @@ from webapp.bench.forest import (
 )
 from webapp.bench.load import load_curves
 from webapp.bench.products import Product
+from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import Group, Row, Shown, SideBySide
+from webapp.bench.side_by_side import Asked, Group, Row, Shown, SideBySide, side_by_side
 from webapp.bench.verdict import verdict
 from webapp.bench.workloads import MAIN, Workload, factor_words, in_words, level_text
+from webapp.core.answers import Question, answered
 from webapp.results.metrics import Missing
 
 MOST_LABELS = 3  # columns of levels
 FEW_GROUPS, FEWER_ROWS = 2, 4  # the groups after the first ones have fewer rows on the plot
 FEW_PRODUCTS, SHORT_OF_FEW, SHORT_OF_MANY = 3, (17, 14), (9, 9)  # characters of a name before and after its middle
 _SAID = (*MAIN, "ioengine", "direct", "size", "runtime")  # factors that are said if all workloads have one level
+
+
+def bench_answer(asked: Asked) -> BenchAnswer:
+    """Stored until what it depends on changes."""
+    texts, scopes = (query_of(asked), asked.ladder), scopes_of_products(asked.products)
+    return answered(Question(texts, scopes, BenchAnswer, lambda: answer(side_by_side(asked))))
 
 
 def answer(found: SideBySide) -> BenchAnswer:

@@ -22,7 +22,7 @@ from webapp.core.models import Change
 
 _PREFIX = "seal_"  # of triggers and functions
 _TABLE = Change._meta.db_table
-_DIFFER = "FROM old_rows o JOIN new_rows n USING (id) WHERE ({old}) IS DISTINCT FROM ({new})"
+_DIFFER = "FROM old_rows o JOIN new_rows n USING ({pk}) WHERE ({old}) IS DISTINCT FROM ({new})"
 _ROWS = {  # of each operation: its transition tables, and the rows in them that count
     "insert": ("NEW TABLE AS new_rows", "SELECT * FROM new_rows"),
     "delete": ("OLD TABLE AS old_rows", "SELECT * FROM old_rows"),
@@ -64,12 +64,13 @@ def _trigger(model: str, watch: Watch, operation: str) -> tuple[str, str]:
     meta = apps.get_model(model)._meta
     columns = watch.columns or tuple(str(field.column) for field in meta.concrete_fields)
     old, new = (", ".join(f"{side}.{column}" for column in columns) for side in ("o", "n"))
+    pk = ", ".join(str(field.column) for field in meta.pk_fields)
     tables, rows = _ROWS[operation]
     scopes = " UNION ".join(f"SELECT {scope} AS scope FROM changed r" for scope in watch.scopes)  # noqa: S608
     name = f"{_PREFIX}{meta.db_table}_{operation}"
     statements = f"""
         CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-            WITH changed AS ({rows.format(old=old, new=new)})
+            WITH changed AS ({rows.format(pk=pk, old=old, new=new)})
             INSERT INTO {_TABLE} (scope, number)
             SELECT scope, {_RANDOM} FROM ({scopes}) AS found WHERE scope IS NOT NULL;
             RETURN NULL;

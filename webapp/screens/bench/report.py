@@ -14,11 +14,12 @@ from webapp.analysis.trial_metrics import moments_of
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
-from webapp.bench.reading import BY_TARGETS
+from webapp.bench.reading import BY_TARGETS, scopes_of_products
 from webapp.bench.saved import asked_by
-from webapp.bench.side_by_side import SideBySide, side_by_side
+from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, chart_words, factor_words
+from webapp.core.answers import Question, answered
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
@@ -217,9 +218,14 @@ def frozen_report(query: str) -> bytes | None:
 
 
 def report_of(query: str) -> BenchReport:
-    """The current numbers. Raises BenchRefused."""
+    """The current numbers, stored until what they depend on changes. Raises BenchRefused."""
+    asked = asked_by(query)
+    return answered(Question((query,), scopes_of_products(asked.products), BenchReport, lambda: _report(query, asked)))
+
+
+def _report(query: str, asked: Asked) -> BenchReport:
     given = dict(parse_qsl(query))
-    found = side_by_side(asked_by(query))
+    found = side_by_side(asked)
     names, colours = found.matched.names, found.colours
     lines = drawn(shown_bounds(found)) if given.get("ceilings") == "on" else ()
     charts = [curve_chart(curve, names, colours, lines) for curve in found.curves]

@@ -16,7 +16,7 @@ from django.utils.safestring import SafeString
 from webapp.analysis.models import Price
 from webapp.analysis.services import KINDS, remove_price, set_price
 from webapp.bench.answer import bench_table
-from webapp.bench.assembly import answer
+from webapp.bench.assembly import answer, bench_answer
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.nearest import OwnLevels
 from webapp.bench.per_price import PerPrice
@@ -141,7 +141,7 @@ def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
         return HttpResponse(refusal.message, status=422, content_type="text/plain")
     if asked is None:
         return HttpResponse("Choose products first.", status=404, content_type="text/plain")
-    found = answer(side_by_side(asked))
+    found = bench_answer(asked)
     if ending != "json":
         return file_response(bench_table(found), NAME, ending)
     name = {"Content-Disposition": f'attachment; filename="{NAME}.json"'}

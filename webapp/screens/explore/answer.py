@@ -11,10 +11,12 @@ from webapp.analysis.dimensions import label_of
 from webapp.analysis.latency import Distribution, chart_point, distributions
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import ViewOptions, read_options, read_query, split
+from webapp.analysis.seals import scopes_of
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.timeline import TimeLines, time_lines
 from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.plans.factors import FACTORS
@@ -332,4 +334,6 @@ def packed(query: str) -> bytes:
 
 def _answer_now(query: str) -> Answer:
     pairs = parse_qsl(query)
-    return answer_of(select(read_query(split(pairs)[0])), read_options(pairs))
+    asked, options = read_query(split(pairs)[0]), read_options(pairs)
+    scopes = scopes_of(asked.results)
+    return answered(Question((query,), scopes, Answer, lambda: answer_of(select(asked), options)))

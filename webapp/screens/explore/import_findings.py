@@ -6,13 +6,12 @@ import are compared (`analysis.variants`). A published table with the same test 
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import combinations
 from math import comb, log
 from statistics import geometric_mean
 from urllib.parse import urlencode
 
-import msgspec
-from django.core.cache import cache
 from msgspec import structs
 
 from webapp.analysis.answer import Finding, FindingKind, Struct, once
@@ -20,20 +19,21 @@ from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings, importance
 from webapp.analysis.question import CompareRefused, Pairs
+from webapp.analysis.seals import scopes_of
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
 from webapp.analysis.words import in_sentence
+from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.imports.selectors import results_of
 from webapp.results.models import Import, Result
-from webapp.results.reading.filter import FACTOR_PREFIX
+from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter
 from webapp.results.reading.points import MAX_RESULTS_READ
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, Resolved, metric_of, resolved
 from webapp.screens.explore.shown import sentences_of
 
 MOST_TABLES, MOST_FIRST = 40, 3
-KEPT_SECONDS = 24 * 3600
 AXES, MIN_LEVELS = ("iodepth", "numjobs"), 3
 MIN_SHARED = 3  # test points with another table
 SHARED = 0.5  # of the points of the smaller one
@@ -65,19 +65,16 @@ class Conclusions(Struct, frozen=True, kw_only=True):
 
 
 def conclusions_of(imported: Import) -> Conclusions:
-    """Cached: results of an import change only when its files are read, and other published tables only at a new
-    version."""
-    others = Import.objects.exclude(slug=None).count()
-    key = f"import_findings:{imported.pk}:{imported.results_made}:{others}"
-    known: bytes | None = cache.get(key)
-    if known is not None:
-        with suppress(msgspec.ValidationError):  # another version of Sweetspot stored it
-            return msgspec.json.decode(known, type=Conclusions)
-    sections = sections_of(imported)
+    """Stored until its results, or those of published tables, change."""
+    scopes = scopes_of(ResultFilter(imports=(imported.number,)))
+    return answered(Question((str(imported.number),), scopes, Conclusions, partial(_conclude, imported.pk)))
+
+
+def _conclude(import_id: int) -> Conclusions:
+    """Reads the import itself, because a row that was read before the seal may be older than the seal."""
+    sections = sections_of(Import.objects.get(pk=import_id))
     ranked = sorted((finding for section in sections for finding in section.findings), key=importance)
-    made = Conclusions(first=tuple(map(once, ranked[:MOST_FIRST])), sections=sections)
-    cache.set(key, msgspec.json.encode(made), KEPT_SECONDS)
-    return made
+    return Conclusions(first=tuple(map(once, ranked[:MOST_FIRST])), sections=sections)
 
 
 def sections_of(imported: Import) -> tuple[Section, ...]:

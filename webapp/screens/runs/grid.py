@@ -1,6 +1,7 @@
 """The results of a run as tables: one row per point and target, or block sizes down and threads across.
 
-Two numeric factors make the axes. Factors that also vary make one table for each combination of their levels.
+Two numeric factors make the axes. Factors that also vary make one table for each combination of their levels. Those of
+an ended run are stored as the page shows them.
 """
 
 from collections import defaultdict
@@ -8,16 +9,56 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
+from uuid import UUID
 
+from django.template.loader import render_to_string
+
+from webapp.analysis.seals import scopes_of_run
 from webapp.core import formatting
+from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of, summarise
 from webapp.plans.factors import FACTORS, STREAMS
-from webapp.results.metrics import Missing
-from webapp.runs.models import Run, Trial
+from webapp.plans.points import varying
+from webapp.results.metrics import Missing, default_metric
+from webapp.runs.models import OPEN_RUN_STATES, Run, Trial
 from webapp.runs.selectors import read_further
 from webapp.screens import points
 from webapp.screens.addresses import trial_addresses
 from webapp.screens.payloads import LiveCell
+from webapp.screens.runs.live import live_cells
+
+# The tables as the page of a run shows them.
+
+
+@dataclass(frozen=True)
+class TrialTables:
+    cells: tuple[LiveCell, ...]  # from which the page draws the tables again, for another metric
+    html: str
+
+
+def trial_tables(run: Run) -> TrialTables:
+    if run.state in OPEN_RUN_STATES:  # what changes while a trial runs is not watched
+        return _trial_tables(run.pk)
+    return answered(Question((str(run.number),), scopes_of_run(run), TrialTables, partial(_trial_tables, run.pk)))
+
+
+def _trial_tables(run_id: UUID) -> TrialTables:
+    """Reads the run itself, because a row that was read before the seal may be older than the seal."""
+    run = Run.objects.select_related("version").get(pk=run_id)
+    trials = list(
+        run.trials.defer("workload", "further_workloads", "settings").prefetch_related("host", "target__host")
+    )
+    cells = live_cells(run.trials.order_by("index"))
+    points_of_run = {trial.point_key: trial.point for trial in trials}.values()
+    names, own_metric = varying(points_of_run), not default_metric(points_of_run).column
+    ordered = in_plan_order(run, trials, names)
+    context = {
+        "grid": build_grid(run, ordered, names, cells, own_metric=own_metric),
+        "pivot": build_pivot(run, ordered, names, cells, own_metric=own_metric),
+    }
+    html = render_to_string("screens/parts/run_trials.html", context)
+    return TrialTables(cells, str.__str__(html))  # SafeString cannot be encoded
+
 
 # The grid of a run: one row per point and target, one column per repeat.
 

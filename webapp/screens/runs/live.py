@@ -223,11 +223,11 @@ def _offset_ms(text: str) -> int:
     return read_number("offset", text, high=2**31 - 1)
 
 
-def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
+def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
     """State, and the cells and samples after a cursor. Raises BadCursor."""
     cursor = Cursor.read(after)
     transitions_until = _transitions_until(run)
-    rows, more = _new_samples(run, cursor) if with_samples else ([], False)
+    rows, more = _new_samples(run, cursor) if with_trials else ([], False)
     state = progress(run)
     lines, active = lines_of(rows), _active(run)
     unheard = any(quiet_for(attempt.host, attempt) for attempt in active)
@@ -246,7 +246,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         lasted=lasted(run, state),
         seconds_left=None if unheard else state.seconds_left,
         now=_now(active),
-        cells=_cells(run, cursor),
+        cells=_cells(run, cursor) if with_trials else (),
         samples=live_samples(rows, run.started_at or run.created_at, lines),
         sensors=live_sensors(rows, lines),
         cursor=Cursor(transitions_until, _positions(cursor, rows)).write(),

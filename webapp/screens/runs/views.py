@@ -13,6 +13,8 @@ from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
+from django.utils.safestring import mark_safe
+from msgspec import structs
 
 from webapp.analysis.shares import Share, shares_of
 from webapp.core.formatting import percent
@@ -21,7 +23,7 @@ from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.factors import BESIDE
 from webapp.plans.models import Plan
-from webapp.plans.points import on_virtual_drives, varying
+from webapp.plans.points import on_virtual_drives
 from webapp.results.metrics import METRICS, default_metric
 from webapp.results.rounds import tracked_points
 from webapp.runs.arming import arming_state, overwritten
@@ -39,7 +41,7 @@ from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.answer import heading, trust, warnings
-from webapp.screens.runs.grid import build_grid, build_pivot, in_plan_order
+from webapp.screens.runs.grid import trial_tables
 from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.multiples import multiples_of
 from webapp.screens.runs.wear import wear_rows
@@ -236,15 +238,15 @@ def _run(number: int) -> Run:
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
-    payload = live_run(run, with_samples=False)
+    live, tables = live_run(run, with_trials=False), trial_tables(run)
+    payload = structs.replace(live, cells=tables.cells)
     trials = list(
         run.trials.defer("workload", "further_workloads", "settings")
         .prefetch_related("host", "target__host", "skipped_by")
         .order_by("index")
     )
     distinct = {trial.point_key: trial.point for trial in trials}.values()
-    metric, names = default_metric(distinct), varying(distinct)
-    ordered, own_metric = in_plan_order(run, trials, names), not metric.column
+    metric = default_metric(distinct)
     transitions = Transition.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
     transitions = transitions.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
     context = {
@@ -254,9 +256,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "picture_note": "Time: min:s since the run began.",
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
-        "grid": build_grid(run, ordered, names, payload.cells, own_metric=own_metric),
-        "pivot": build_pivot(run, ordered, names, payload.cells, own_metric=own_metric),
-        "own_metric": metric.label if own_metric else "",
+        "trial_tables": mark_safe(tables.html),  # noqa: S308 - drawn by a template
+        "own_metric": "" if metric.column else metric.label,
         "failures": [trial for trial in trials if trial.reason and trial.reason_code not in NOT_RUN],
         "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),

@@ -231,7 +231,7 @@ class TrendAnswer:
 def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm | None = None) -> HttpResponse:
     """`refused`: a form of a baseline run that was not accepted."""
     texts = (str(plan.pk), str(target.pk), request.GET.urlencode())
-    found = answered(Question(texts, COMPLETE_RESULTS, TrendAnswer, lambda: _answer(request.GET, plan, target)))
+    found = answered(Question(texts, COMPLETE_RESULTS, TrendAnswer, lambda: _answer(request.GET, plan.pk, target.pk)))
     baseline = baselines().filter(plan=plan, target=target).first()
     context = {
         **vars(found),
@@ -249,7 +249,9 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
     return render(request, "screens/trend.html", context, status=422 if refused else 200)
 
 
-def _answer(address: QueryDict, plan: Plan, target: Target) -> TrendAnswer:
+def _answer(address: QueryDict, plan_id: UUID, target_id: UUID) -> TrendAnswer:
+    """Reads plan and target itself, because a row that was read before the seal may be older than the seal."""
+    plan, target = Plan.objects.get(pk=plan_id), Target.objects.select_related("host").get(pk=target_id)
     offered, default = metrics_of(plan, target)
     metric = chosen_metric(address, offered, default)
     history = read_history(plan, target, metric)
