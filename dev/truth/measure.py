@@ -7,9 +7,9 @@ from math import sqrt
 
 import numpy as np
 
-from dev.truth.claims import claims_of
+from dev.truth.claims import claims_of, has_claim
 from dev.truth.noise import MODELS
-from dev.truth.pages import GRIDS, Scenario, page
+from dev.truth.pages import GRIDS, Scenario, bench_of, page
 from dev.truth.sequential import until_decided
 from webapp.analysis.answer import DIFFERENCES, Comparison
 from webapp.plans.document import Order
@@ -122,6 +122,22 @@ def until_decided_figures(noise: str, pages: int, seed: int) -> list[Figure]:
         Figure(f"{name}, coverage of points", covered, COVERAGE[0], 1.0, pages),
     ]
     return found[: 2 if noise in KNOWN_INTERVALS else 1]
+
+
+def bench_figures(noise: str, pages: int, seed: int) -> list[Figure]:
+    """Pages of Bench on which nothing differs, with rates and p99 latencies of three products and three to five
+    repeats."""
+    chance = np.random.default_rng([seed, *noise.encode()])
+    return [
+        Figure(
+            f"Bench, {noise} noise, n = {repeats}, {points} points, false pages",
+            sum(has_claim(bench_of(Scenario(noise, repeats, points, 3), chance)) for _ in range(pages)) / pages,
+            0.0,
+            MAX_FALSE_PAGES,
+            pages,
+        )
+        for repeats, points in product((3, 4, 5), GRIDS)
+    ]
 
 
 def _coverage(scenario: Scenario, pages: int, seed: int) -> list[Figure]:

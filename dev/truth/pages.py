@@ -15,6 +15,9 @@ from dev.truth.noise import MODELS, Trials
 from webapp.analysis.answer import Comparison
 from webapp.analysis.comparing import Selected, comparison_of, grouped_for
 from webapp.analysis.question import CompareQuery
+from webapp.bench.matching import Matched, match
+from webapp.bench.products import Kind, Product
+from webapp.bench.workloads import RATE
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.fitness import TargetFacts
@@ -92,6 +95,18 @@ def compared(rows: Sequence[ResultRow], query: CompareQuery) -> Comparison:
 def selected(rows: Sequence[ResultRow], query: CompareQuery) -> Selected:
     found = ResultQuery.of(ResultFilter())
     return Selected(query, METRICS[query.metric], found, tuple(rows), 0, 0, grouped_for(query, rows))
+
+
+def bench_of(scenario: Scenario, chance: np.random.Generator) -> Matched:
+    """Bench over the levels of the factor as configurations. Latencies have their own noise: two independent
+    questions are the worst case of a page with both."""
+    configurations: dict[Product, list[ResultRow]] = {}
+    latencies = simulated(scenario, chance)
+    for row, latency in zip(simulated(scenario, chance), latencies, strict=True):
+        product = Product(Kind.CONFIGURATION, str(row.point[scenario.factor]))
+        both = msgspec.structs.replace(row, p99_ns=latency.p99_ns)
+        configurations.setdefault(product, []).append(both)
+    return match(configurations, {product: product.value for product in configurations}, None, RATE)
 
 
 def _measured(row: ResultRow, deviation: float) -> ResultRow:

@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _measure(pool: ProcessPoolExecutor, pages: int, count: int | None, seed: int) -> tuple[str, bool]:
     set_up_without_database()
-    from dev.truth.measure import NOISES, false_claims, figures, scenarios, until_decided_figures
+    from dev.truth.measure import NOISES, bench_figures, false_claims, figures, scenarios, until_decided_figures
     from dev.truth.report import report
 
     chosen = scenarios()[:count]
@@ -49,6 +49,9 @@ def _measure(pool: ProcessPoolExecutor, pages: int, count: int | None, seed: int
         found = list(figures(FIGURE_PAGES * pages, seed))
     with step("runs that repeat until decided"):
         for of_noise in pool.map(partial(until_decided_figures, pages=pages, seed=seed), NOISES):
+            found += of_noise
+    with step("pages of Bench"):
+        for of_noise in pool.map(partial(bench_figures, pages=pages, seed=seed), NOISES):
             found += of_noise
     return report(claims, found, pages=pages, seed=seed), all(one.ok for one in claims) and all(one.ok for one in found)
 

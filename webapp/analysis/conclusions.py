@@ -6,7 +6,7 @@ luck. Likewise the mean over points is at least as uncertain as the differences 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from webapp.analysis.answer import Level
@@ -108,10 +108,23 @@ class Conclusions:
     tested_points: int
 
 
+@dataclass(frozen=True)
+class GroupedCells:
+    """The cells of one comparison."""
+
+    grouped: Grouped
+    cells: Mapping[CellKey, Measured]
+    baselines: Mapping[str, Level]  # panel key -> the series with which the others of its chart are compared
+    parted: Mapping[str, Level] = field(
+        default_factory=dict
+    )  # by key of x: `dimensions.matched_level`, if x is another
+
+
 class _Chart:
     """The comparisons of one chart."""
 
-    def __init__(self, panel: str, grouped: Grouped, cells: Mapping[CellKey, Measured], baseline: str) -> None:
+    def __init__(self, panel: str, comparison: GroupedCells) -> None:
+        grouped, cells, baseline = comparison.grouped, comparison.cells, comparison.baselines[panel].key
         self.pairs: dict[CellKey, Pair] = {}
         for series in grouped.series:
             keys = [(panel, series.key, x.key) for x in grouped.x]
@@ -123,7 +136,8 @@ class _Chart:
             self.keys.setdefault(key[1], []).append(key)
         self.apart = {series: self._apart(keys) for series, keys in self.keys.items()}
         self.means = {series: self._mean(series) for series in self.keys}
-        self.groups = {series: _groups(self.inside(series), grouped.x) for series in self.keys}
+        levels = {x.key: comparison.parted.get(x.key, x) for x in grouped.x}
+        self.groups = {series: _groups(self.inside(series), levels) for series in self.keys}
         self._pool()
 
     def _apart(self, keys: Sequence[CellKey]) -> tuple[CellKey, ...]:
@@ -172,9 +186,11 @@ class _Chart:
         return ContrastTest(mean, replace(mean, variance=max(mean.variance, floor)))
 
 
-def _groups(keys: Sequence[CellKey], levels: Sequence[Level]) -> tuple[PointGroup, ...]:
+def _groups(keys: Sequence[CellKey], levels: Mapping[str, Level]) -> tuple[PointGroup, ...]:
     """The points at each level of each factor in x, if it has a few levels and each of them several points."""
-    parts = {level.key: list(zip(level.key.split(JOINER), level.text.split(JOINER), strict=False)) for level in levels}
+    parts = {
+        key: list(zip(level.key.split(JOINER), level.text.split(JOINER), strict=False)) for key, level in levels.items()
+    }
     found: list[PointGroup] = []
     for place in range(min((len(parts[key[2]]) for key in keys), default=0)):
         by_level: dict[tuple[str, str], list[CellKey]] = {}
@@ -204,15 +220,6 @@ def no_ratio(mine: Measured, theirs: Measured) -> str:
     return "" if mine.positive and theirs.positive else ZERO
 
 
-@dataclass(frozen=True)
-class GroupedCells:
-    """The cells of one comparison."""
-
-    grouped: Grouped
-    cells: Mapping[CellKey, Measured]
-    baselines: Mapping[str, Level]  # panel key -> the series with which the others of its chart are compared
-
-
 def conclusions(comparison: GroupedCells, margin: float, *, questions: int = 1, looks: Looks = ONE_LOOK) -> Conclusions:
     """`questions`: of the run that this comparison answers one of (`claims.claims`)."""
     page = _Page(comparison)
@@ -226,10 +233,7 @@ class _Page:
 
     def __init__(self, comparison: GroupedCells) -> None:
         grouped, self._cells = comparison.grouped, comparison.cells
-        self._charts = {
-            panel.key: _Chart(panel.key, grouped, self._cells, comparison.baselines[panel.key].key)
-            for panel in grouped.panels
-        }
+        self._charts = {panel.key: _Chart(panel.key, comparison) for panel in grouped.panels}
         self._series = {(panel, key): chart for panel, chart in self._charts.items() for key in chart.keys}
         self._means = {
             key: chart.series_test(key[1], mean)

@@ -1,7 +1,7 @@
 """Results of products in cells of equal workloads, with the statistics of comparisons.
 
 A chart of `compare` is a panel here (a metric, a pattern, a direction), a level on x is a workload, a series is a
-product. All panels of a page are corrected together.
+product. Rates are one question, and so is each latency: its panels are corrected together, as in Explore (decision 32).
 """
 
 import dataclasses
@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from webapp.analysis.answer import Cell, Level
 from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, other_levels
 from webapp.analysis.claims import Pair
-from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions, no_ratio
+from webapp.analysis.conclusions import Conclusions, GroupedCells, SeriesResult, conclusions, no_ratio
+from webapp.analysis.default_questions import questions_of_run
+from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
@@ -24,6 +26,7 @@ from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import (
     JOBS,
+    PATTERN,
     RATE,
     Panel,
     Stated,
@@ -41,7 +44,8 @@ from webapp.bench.workloads import (
     varying_labels,
 )
 from webapp.hosts.selectors import BESIDE
-from webapp.plans.points import differing, in_order
+from webapp.plans.factors import FACTORS
+from webapp.plans.points import differing, in_order, varying
 from webapp.results.metrics import Missing
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
@@ -176,7 +180,7 @@ class Matched:
     grouped: Grouped
     measured: Mapping[CellKey, Measured]
     mixed: Mapping[CellKey, Mixed]  # cells that are no number
-    concluded: Conclusions
+    concluded: Mapping[str, Conclusions]  # by choice
     tables: Mapping[str, Table]  # by metric
     of_several: frozenset[Product]  # imports with several drives or layouts
     percentile: str  # of headline numbers: a key of CHOICES
@@ -189,9 +193,15 @@ class Matched:
         return Missing.NO_VALUE if (product, workload.key) in self.placed else Missing.NOT_MEASURED
 
     @property
-    def comparisons(self) -> int:
-        """The number of comparisons that are corrected together."""
-        return self.concluded.sentences + self.concluded.tested_points
+    def comparisons(self) -> Mapping[str, int]:
+        """The number of comparisons that are corrected together, by choice; without choices that have none."""
+        counts = {choice: made.sentences + made.tested_points for choice, made in self.concluded.items()}
+        return {choice: count for choice, count in counts.items() if count}
+
+    @cached_property
+    def compared(self) -> set[str]:
+        """The products that have a ratio to the baseline."""
+        return {product for made in self.concluded.values() for _, product, _ in made.points}
 
     def panels_of(self, choice: str) -> list[Panel]:
         return [panel for panel in self.panels if panel.choice == choice]
@@ -209,12 +219,15 @@ class Matched:
 
     def ratio(self, panel: Panel, product: Product) -> float | None:
         """The geometric mean of the ratios to the baseline."""
-        result = self.concluded.series.get((panel.key, str(product)))
+        result = self._result(panel, product)
         return result.ratio.value if result and result.ratio else None
+
+    def _result(self, panel: Panel, product: Product) -> SeriesResult | None:
+        return self.concluded[panel.choice].series.get((panel.key, str(product)))
 
     def sentences(self, panel: Panel, product: Product) -> Sentences | None:
         """The product compared with the baseline; None if they share no workload."""
-        result = self.concluded.series.get((panel.key, str(product)))
+        result = self._result(panel, product)
         names = [self._measured_name(panel, side, product) for side in (product, self.baseline)]
         if result is None or result.ratio is None or not all(names):
             return None
@@ -224,14 +237,13 @@ class Matched:
     @cached_property
     def unnamed(self) -> set[Product]:
         """Imports with ratios of several drives, about which no sentence is said."""
-        products = set()
-        for panel, name in self.concluded.series:
-            product = next(each for each in self.products if str(each) == name)
-            for side in {product, self.baseline} & self.of_several:
-                chart = next(each for each in self.panels if each.key == panel)
-                if self.ratio(chart, product) and not self._measured_name(chart, side, product):
-                    products.add(side)
-        return products
+        return {
+            side
+            for panel in self.panels
+            for product in self.products
+            for side in {product, self.baseline} & self.of_several
+            if self.ratio(panel, product) and not self._measured_name(panel, side, product)
+        }
 
     def _measured_name(self, panel: Panel, side: Product, product: Product) -> str:
         """The name of what was measured of one side of a comparison: of an import with several drives the one whose
@@ -319,7 +331,7 @@ def match(
             Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)
         ),
     )
-    return _concluded(grid, grouped, tuple(found), names, baseline, texts, percentile)
+    return _concluded(grid, grouped, found, names, baseline, texts, percentile)
 
 
 def has_ratio(found: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
@@ -368,26 +380,33 @@ def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
 def _concluded(
     grid: Grid,
     grouped: Grouped,
-    products: tuple[Product, ...],
+    found: Rows,
     names: Mapping[Product, str],
     baseline: Product | None,
     texts: Mapping[str, str],
     percentile: str,
 ) -> Matched:
-    mixed = grid.mixed
+    products, mixed = tuple(found), grid.mixed
     cells = {key: grid.measured(key) for key in grid.cells if key not in mixed}
     baseline = baseline or _default_baseline(
         products, [key for key, p in grid.panels.items() if p.choice == RATE], cells
     )
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
-    found = conclusions(GroupedCells(grouped, cells, baselines), MARGIN)
-    form = form_of([one.ratio.value for one in found.points.values()])
-    tables = {
-        metric.key: Table(
-            metric=metric, x="pattern", baselines=baselines, grouped=grouped,
-            cells=cells, found=found, form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
+    parted = _parted(grid.workloads)
+    questions = max(1, len(questions_of_run([row for rows in found.values() for row in rows])))
+    concluded = {
+        choice: conclusions(
+            GroupedCells(_of_choice(grid, grouped, choice), cells, baselines, parted), MARGIN, questions=questions
         )
-        for metric in {panel.metric for panel in grid.panels.values()}
+        for choice in dict.fromkeys(panel.choice for panel in grid.panels.values())
+    }
+    form = form_of([one.ratio.value for made in concluded.values() for one in made.points.values()])
+    tables = {
+        panel.metric.key: Table(
+            metric=panel.metric, x="pattern", baselines=baselines, grouped=grouped, cells=cells,
+            found=concluded[panel.choice], form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
+        )
+        for panel in grid.panels.values()
     }  # fmt: skip
     return Matched(
         products=products,
@@ -400,11 +419,28 @@ def _concluded(
         measured=cells,
         mixed=mixed,
         of_several=grid.of_several,
-        concluded=found,
+        concluded=concluded,
         tables=tables,
         percentile=percentile,
         by_direction={place: rows for place, rows in grid.by_direction.items() if not grid.is_mixed(place[0], rows)},
         placed=grid.placed,
+    )
+
+
+def _parted(workloads: Mapping[str, Workload]) -> dict[str, Level]:
+    """The levels that x = `matched` has in Explore: a difference may depend on each of their factors."""
+    names = tuple(name for name in varying([one.point for one in workloads.values()]) if name in FACTORS)
+    factors = tuple(name for name in names if name != PATTERN)
+    return {
+        key: matched_level(factors, tuple(one.point.get(name, ABSENT_LEVEL) for name in factors))
+        for key, one in workloads.items()
+    }
+
+
+def _of_choice(grid: Grid, grouped: Grouped, choice: str) -> Grouped:
+    """The panels of one question."""
+    return dataclasses.replace(
+        grouped, panels=tuple(one for one in grouped.panels if grid.panels[one.key].choice == choice)
     )
 
 

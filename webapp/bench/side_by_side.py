@@ -456,7 +456,7 @@ class SideBySide:
         why, and the nearest comparison that gives a ratio."""
         baseline, mixed = self.matched.baseline, self._mixed
         others = [product for product in self.products if product not in (baseline, *self.empty)]
-        compared = {name for _, name, _ in self.matched.concluded.points} | self.matched.overlapping
+        compared = self.matched.compared | self.matched.overlapping
         pairs = [(baseline, other) for other in others if str(other) not in compared and baseline not in self.empty]
         told = {product for pair in pairs for product in pair}
         of_mixed = [

@@ -76,7 +76,7 @@ def _pills(found: SideBySide, rows: Sequence[BenchRow]) -> Iterator[str]:
         yield "Partly measured once"
     elif counts and min(counts) < MIN_BLOCKS:
         yield "Too few repeats"
-    if found.confounded and found.matched.concluded.points:
+    if found.confounded and found.matched.compared:
         hosts = {known.get(HOST, ()) for known in found.facts if known}
         yield "Hosts differ" if len(hosts - {()}) > 1 else "Hosts may differ" if len(hosts) > 1 else "More differs"
     if any(cell.state is RatioState.DRIFT for row in rows for cell in row.cells):

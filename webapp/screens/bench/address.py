@@ -6,11 +6,13 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 
+from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.question import CompareQuery
-from webapp.bench.answer import BenchAnswer, ForestGroup
+from webapp.bench.answer import BenchAnswer
+from webapp.bench.forest import varying_factors
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, SideBySide, read_asked
-from webapp.bench.workloads import CHOICES, DEPTH, MAIN, PREFIX, RATE
+from webapp.bench.workloads import CHOICES, DEPTH, MAIN, RATE
 
 # The pages of products.
 
@@ -71,20 +73,17 @@ _DIMENSIONS = {"import": "imported"}  # of filters with another name
 
 
 def explore_address(found: SideBySide, answer: BenchAnswer) -> str:
-    """The products as series, along the factor of the verdict; the other factors at its levels. "" for products that
-    Explore cannot tell apart."""
+    """The products as series, with the same baseline and over the same workloads, so that both pages correct their
+    claims alike. "" for products that Explore cannot tell apart."""
     kinds = {product.kind for product in found.products}
     if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in found.products):
         return ""
     key = _SERIES[kinds.pop()]
-    group = next((one for one in answer.forest if one.axis and not one.axis.startswith(PREFIX)), None)
+    factors = varying_factors([*found.matched.workloads.values()])
+    x = factors[0] if len(factors) == 1 and factors[0] in MAIN else MATCHED if factors else DEPTH
     pairs = [(key, product.value) for product in found.products]
-    pairs += [("x", group.axis if group else DEPTH), ("series", _DIMENSIONS.get(key, key)), ("panel", "pattern")]
-    pairs += [("metric", _metric(found, group))]
-    if group:
-        workload = found.matched.workloads[answer.rows[group.series[0]].key]
-        same = [name for name in MAIN if name != group.axis and name in workload.point]
-        pairs += [(f"factor.{name}", str(workload.point[name])) for name in same]
+    pairs += [("x", x), ("series", _DIMENSIONS.get(key, key)), ("panel", "pattern")]
+    pairs += [("metric", _metric(found, answer)), ("baseline", found.matched.baseline.value)]
     return f"{reverse('explore')}?{urlencode(pairs)}"
 
 
@@ -107,7 +106,7 @@ def bench_of_series(query: CompareQuery, keys: Iterable[str]) -> str:
     return f"{reverse('bench')}?{urlencode(pairs)}"
 
 
-def _metric(found: SideBySide, group: ForestGroup | None) -> str:
+def _metric(found: SideBySide, answer: BenchAnswer) -> str:
     if found.asked.choice != RATE:
         return found.asked.choice
-    return group.metric if group else "iops"
+    return answer.forest[0].metric if answer.forest else "iops"

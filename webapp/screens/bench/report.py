@@ -11,6 +11,7 @@ from webapp.analysis.cells import PERCENTILES
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.trial_metrics import moments_of
+from webapp.analysis.words import in_sentence
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
@@ -18,7 +19,7 @@ from webapp.bench.reading import BY_TARGETS, scopes_of_products
 from webapp.bench.saved import asked_by
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
-from webapp.bench.workloads import CHOICES, chart_words, factor_words
+from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.results.unfinished import unfinished_sentences
@@ -48,7 +49,7 @@ def shared_words(found: SideBySide) -> str:
 def warnings(found: SideBySide) -> Iterator[str]:
     """Beside the headline numbers."""
     names = found.matched.names
-    if found.confounded and (found.matched.concluded.points or not found.advice):  # else nothing is compared
+    if found.confounded and (found.matched.compared or not found.advice):  # else nothing is compared
         yield found.confounded
     if found.latency_kinds:
         yield found.latency_kinds
@@ -104,9 +105,13 @@ def notes(found: SideBySide) -> Iterator[str]:
     if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:
         yield f"No product has results of these patterns: {', '.join(without).lower()}."
     if found.matched.comparisons and found.single < len(found.matched.measured):
+        counts = " and ".join(
+            f"{count} of {in_sentence(CHOICES[choice]) if choice != RATE else 'rates'}"
+            for choice, count in found.matched.comparisons.items()
+        )
         yield (
-            f"Conclusions and colours are corrected for {found.matched.comparisons} comparisons (Holm's method: at "
-            "most 5 % for any false claim on the page). Intervals are not corrected."
+            f"Conclusions and colours are corrected for the number of comparisons: {counts} (Holm's method: at most "
+            "5 % for any false claim about rates, and about each latency). Intervals are not corrected."
         )
 
 

@@ -3,6 +3,7 @@
 import html
 import math
 import random
+import re
 from itertools import product
 
 import pytest
@@ -10,8 +11,9 @@ from django.test import Client
 
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.orders import shuffle
+from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.runs.models import Trial
-from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +46,47 @@ def test_explore_the_api_and_a_verdict_make_the_claims_of_the_run(seed: int, ope
         assert rows[0]["point"] is None  # the mean
         assert rows[0]["conclusion"] == factor.conclusion
         assert rows[0]["ratio"] == pytest.approx(series["against_baseline"]["ratio"]["value"])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bench_makes_the_claims_of_explore(seed: int, operator: Client) -> None:
+    """Two drives of one run with small effects at twelve workloads, so that the correction decides about many of
+    them; every second run varies two more factors, which share the chance of a false claim."""
+    chance, host = random.Random(seed), a_host("storage1")
+    drives = [a_drive(host, f"nvme{place}", model=name, serial=name[:1]) for place, name in enumerate((SAMSUNG, INTEL))]
+    lab, repeats = Lab(drives[0]), chance.choice((3, 4, 6))
+    settings = [("none", "io_uring"), ("bfq", "psync")] if seed % 2 else [("none", "io_uring")]
+    workloads = product(("randread", "randwrite"), (4096, 65536), (1, 8, 32), settings)
+    for (pattern, size, depth, (scheduler, engine)), (place, drive) in product(workloads, enumerate(drives)):
+        speed = 1000 * depth * chance.choice((1.0, 0.98, 0.96)) ** place
+        values = [speed * chance.lognormvariate(0, 0.01) for _ in range(repeats)]
+        lab.measure(
+            *values, target=drive, direction=pattern.removeprefix("rand"), pattern=pattern, block_size=size,
+            iodepth=depth, scheduler=scheduler, ioengine=engine,
+        )  # fmt: skip
+    for result in lab.run.results.all():
+        result.p99_ns = int(4e9 / (result.iops or 1) * chance.lognormvariate(0, 0.01))
+        result.save(update_fields=["p99_ns"])
+    shuffle(lab.run, chance)
+    query = f"product=model:{INTEL}&product=model:{SAMSUNG}&baseline=model:{SAMSUNG}"
+    for choice, metric in (("rate", "iops"), ("latency_p99", "latency_p99")):
+        page = operator.get(f"/bench/?{query}&metric={choice}").content.decode()
+        (address,) = re.findall(r'href="/explore/\?([^"]*)">Open in Explore', page)
+        made = operator.get(f"/api/v1/compare?{html.unescape(address)}").json()
+        assert made["metric"] == metric
+        series = [one for panel in made["panels"] for one in panel["series"] if not one["is_baseline"]]
+        against = [cell["against_baseline"] for each in series for cell in each["cells"]]
+        points = {one["ratio"]["value"]: one for one in against}
+        answer = operator.get(f"/api/v1/bench?{query}&metric={choice}").json()
+        cells = [row["cells"][0] for row in answer["rows"]]
+        assert {cell["ratio"] for cell in cells} == points.keys()
+        assert len(points) == 12 * len(settings)
+        for cell in cells:
+            point = points[cell["ratio"]]
+            assert (cell["better"], cell["state"] == "equal") == (point["better"], point["equal"])
+            assert (cell["ratio_low"], cell["ratio_high"]) == (point["ratio"]["low"], point["ratio"]["high"])
+        for each in series:
+            assert any(each["sentence"] in sentence for sentence in answer["conclusions"])
 
 
 def test_a_verdict_matches_parts_with_equal_points_as_explore_does(operator: Client) -> None:
