@@ -28,7 +28,7 @@ from webapp.plans.points import differing, follow_from, in_order, varying
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import NOT_SET
-from webapp.results.reading.rows import ResultRow
+from webapp.results.reading.rows import ResultRow, parts_are_alike
 from worker.contract.packing import LAST_BUCKET_NS
 
 # Group rows into the cells of a comparison.
@@ -84,8 +84,7 @@ def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension
         parts = tuple(name for name in varying_parts({row.layout for row in rows}) if name not in used)
     names = tuple(name for name in varying(points) if name in FACTORS and name not in used | contained)
     by_target = used.isdisjoint(PRODUCTS) and len({row.target_name for row in rows}) > 1
-    places = {(row.target_name, row.point_key, row.part) for row in rows}
-    by_part = PART not in used and len({place[:2] for place in places}) < len(places)
+    by_part = PART not in used and parts_are_alike(rows)
     attributes = (*(["target"] if by_target else []), *([PART] if by_part else []))
     return replace(MATCHED_DIMENSION, names=names, layout_parts=parts, attributes=attributes)
 

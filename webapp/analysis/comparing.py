@@ -17,7 +17,6 @@ from webapp.analysis.cells import (
     group,
     measured,
     mixed_kinds,
-    other_levels,
     with_points,
 )
 from webapp.analysis.claims import contrast
@@ -279,14 +278,14 @@ def comparison_of(selected: Selected) -> Comparison:
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     baseline = baseline_of(query, grouped)
     compared = cells_of(selected, baseline)
-    cells, baselines = compared.cells, compared.baselines
+    cells = compared.cells
     concluded = concluded_of(selected, compared)
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     table = Table(
-        metric=metric, x=query.x, baselines=baselines, grouped=grouped, cells=cells, found=concluded, form=query.ratios,
-        margin=query.margin, is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
-        other_rate=_other_rate(metric, selected.rows),
+        metric=metric, x=query.x, baselines=compared.baselines, grouped=grouped, cells=cells, found=concluded,
+        form=query.ratios, margin=query.margin, other_rate=_other_rate(metric, selected.rows),
+        is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     made = Comparison(
@@ -309,7 +308,7 @@ def comparison_of(selected: Selected) -> Comparison:
         verdict=words,
         single_factor=single,
         differs=found,
-        warnings=(*_warnings(grouped, cells, baselines), *map(_without_value, selected.mixtures)),
+        warnings=tuple(_warnings(selected, cells)),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
         mixtures=selected.mixtures,
@@ -333,8 +332,10 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
     return {series.text: found[series.key] for series in grouped.series}
 
 
-def _warnings(grouped: Grouped, cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> Iterator[str]:
-    yield from filter(None, (mixed_kinds(_kinds_of_series(grouped, cells)), _mixed_points(cells, baselines)))
+def _warnings(selected: Selected, cells: Mapping[CellKey, Measured]) -> Iterator[str]:
+    if mixed := mixed_kinds(_kinds_of_series(selected.grouped, cells)):
+        yield mixed
+    yield from map(_without_value, selected.mixtures)
 
 
 def _without_value(mixture: Mixture) -> str:
@@ -344,19 +345,6 @@ def _without_value(mixture: Mixture) -> str:
     return (
         f"{mixture.points} {'point has' if one else 'points have'} no value: {'it covers' if one else 'each covers'} "
         f"several levels of {in_sentence(mixture.label)} ({listed})."
-    )
-
-
-def _mixed_points(cells: Mapping[CellKey, Measured], baselines: Mapping[str, Level]) -> str:
-    """A warning if a series and the baseline are means over different levels or targets at a point; else ""."""
-    pairs = ((cell, cells.get((key[0], baselines[key[0]].key, key[2]))) for key, cell in cells.items())
-    names = other_levels((cell, other) for cell, other in pairs if other)
-    if not names:
-        return ""
-    return (
-        f"Some values are means over several levels ({', '.join(label_of(name) for name in names)}), and not over the "
-        "same ones in all series. They are not compared. Filter by one level, or use the factor as axis, series or "
-        "chart."
     )
 
 

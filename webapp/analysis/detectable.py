@@ -1,5 +1,5 @@
 """What a plan can find: the smallest difference between two levels that a run of it claims with about 85 %
-probability.
+probability; and how many repeats find a given difference.
 
 Two conditions must hold for a claim at one point (`analysis.claims`): the test with the noise of all points, corrected
 for the number of comparisons, and the interval of the point's own repeats. Each has its power: for a paired difference
@@ -22,9 +22,10 @@ from django.db.models.functions import Ln
 from scipy.optimize import brentq
 from scipy.special import nctdtr, stdtrit
 
-from webapp.analysis.claims import ALPHA, MIN_BLOCKS, OF_POINTS
+from webapp.analysis.claims import ALPHA, MIN_BLOCKS, OF_POINTS, OF_SENTENCES
 from webapp.analysis.default_questions import TARGET, questions_of
 from webapp.analysis.dimensions import PART
+from webapp.core.statistics import Ratio, student_t
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
 from webapp.results.models import Result
@@ -76,14 +77,28 @@ def detectable(trials: Sequence[PlannedTrial], repeats: int, targets: Sequence[T
     )
 
 
-def smallest(repeats: int, comparisons: int, sigma: float) -> float:
-    """The difference of ln(value) that is claimed at one of so many points with 85 % probability."""
+def smallest(repeats: int, comparisons: int, sigma: float, *, is_mean: bool = False) -> float:
+    """The difference of ln(value) that is claimed at one of so many points with 85 % probability. `is_mean`: by one of
+    so many sentences, each about the mean of a chart, whose noise is `sigma` and is not pooled with others."""
     error = sigma * math.sqrt(2 / repeats)
-    freedom = comparisons * (repeats - 1)
-    corrected = stdtrit(freedom, 1 - OF_POINTS / comparisons / 2) + stdtrit(freedom, _EACH)
+    freedom = (1 if is_mean else comparisons) * (repeats - 1)
+    alpha = (OF_SENTENCES if is_mean else OF_POINTS) / comparisons
+    corrected = stdtrit(freedom, 1 - alpha / 2) + stdtrit(freedom, _EACH)
     limit = stdtrit(repeats - 1, 1 - ALPHA / 2)
     own = brentq(lambda shift: 1 - nctdtr(repeats - 1, shift, limit) - _EACH, 0.0, 30.0)
     return error * float(max(corrected, own))
+
+
+def repeats_for(difference: float, comparisons: int, sigma: float, *, most: int) -> int | None:
+    """The fewest repeats with which a sentence claims this difference of ln(value); None for more than `most`."""
+    enough = (n for n in range(MIN_BLOCKS, most + 1) if smallest(n, comparisons, sigma, is_mean=True) <= difference)
+    return next(enough, None)
+
+
+def sigma_of(ratio: Ratio, repeats: int) -> float:
+    """The noise of one trial that gives a mean over so many paired repeats its upper 95 % limit; 0 without a limit."""
+    half = math.log(ratio.high / ratio.value) if ratio.high else 0.0
+    return half / student_t(repeats - 1) * math.sqrt(repeats / 2)
 
 
 def noise_of(targets: Sequence[Target]) -> Noise:

@@ -7,7 +7,7 @@
 | one curve crosses another | the levels around the crossing, five repeats |
 | a value out of line, a gap | the same levels and their neighbours, ten repeats |
 | a cliff | finer levels between both sides, three repeats |
-| not certain | the same points, as many repeats as a difference of this size needs |
+| not certain | the same points, as many repeats as a difference of this size needs (`detectable`) |
 | others from single values | the same points, three repeats |
 
 A certain finding has none. Only factors that the plan itself names are changed, and only to fewer or finer levels.
@@ -16,7 +16,7 @@ A certain finding has none. Only factors that the plan itself names are changed,
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import ceil, expm1, isqrt, log, log1p
+from math import expm1, isqrt, log1p
 
 import msgspec
 from msgspec import structs
@@ -25,6 +25,7 @@ from webapp.analysis.answer import Comparison, Finding, FindingKind, Struct
 from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS
 from webapp.analysis.default_questions import TARGET, Chosen
+from webapp.analysis.detectable import repeats_for, sigma_of
 from webapp.analysis.findings.curves import BLOCK_SIZE, COUNTED, counted
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import in_sentence
@@ -38,7 +39,6 @@ from webapp.plans.part_levels import factor_texts
 REPEATS, CROSSING_REPEATS, OUTLIER_REPEATS = 3, 5, 10
 FEW_REPEATS = 5  # if the repeats say nothing about the noise
 MOST_REPEATS = 30  # more are no plan for a night
-SURPLUS = 1.5  # times the repeats that the interval of the measured ones needs
 SECTOR, PAGE = 512, 4096  # block sizes are multiples of these
 _BENDS = (FindingKind.SATURATION, FindingKind.CEILING, FindingKind.PEAK)
 _OUT_OF_LINE = (FindingKind.OUTLIER, FindingKind.GAP)
@@ -63,10 +63,11 @@ class _Design:
 
 
 def next_experiment(
-    made: Comparison, finding: Finding, chosen: Chosen, document: PlanDocument, *, run: int, targets: tuple[str, ...]
-) -> Experiment | None:
-    """`document`: of the run. None if the finding is certain, or the plan cannot be changed so."""
-    design = _design(made, finding, chosen)
+    made: Comparison, finding: Finding, chosen: Chosen, document: PlanDocument, *, run: int, targets: tuple[str, ...],
+    questions: int,
+) -> Experiment | None:  # fmt: skip
+    """`document` and `questions`: of the run. None if the finding is certain, or the plan cannot be changed so."""
+    design = _design(made, finding, chosen, questions)
     if design is None:
         return None
     parts = tuple(part for each in document.parts if (part := _changed(document, each, design)) is not None)
@@ -93,9 +94,9 @@ def next_experiment(
     return Experiment(sentence=design.sentence, plan=write(plan), targets=design.targets or targets)
 
 
-def _design(made: Comparison, finding: Finding, chosen: Chosen) -> _Design | None:
+def _design(made: Comparison, finding: Finding, chosen: Chosen, questions: int) -> _Design | None:
     if finding.kind is FindingKind.UNCERTAIN:
-        return _repeats_needed(made, finding)
+        return _repeats_needed(made, finding, questions)
     if finding.kind is FindingKind.CEILING and made.series_by == (TARGET,) and len(finding.marks) > 1:
         return _together(made, finding, chosen)
     if numbers := _around(made, finding):
@@ -213,22 +214,22 @@ def _together(made: Comparison, finding: Finding, chosen: Chosen) -> _Design | N
 # ---- repeats
 
 
-def _repeats_needed(made: Comparison, finding: Finding) -> _Design | None:
-    """From the width of the intervals: n repeats have an interval of ±h, so n (h/d)² show a difference of d."""
-    series = [made.panels[mark.panel].series[mark.series].against_baseline for mark in finding.marks]
-    against = [each for each in series if each]
+def _repeats_needed(made: Comparison, finding: Finding, questions: int) -> _Design | None:
+    """With the noise of this run, the repeats that the preview of a plan asks for (`detectable`)."""
+    compared = [each for panel in made.panels for series in panel.series if (each := series.against_baseline)]
+    marked = [made.panels[mark.panel].series[mark.series].against_baseline for mark in finding.marks]
+    noises = [sigma_of(each.ratio, each.n) for each in marked if each and each.n >= MIN_BLOCKS and each.ratio.low]
     difference = max(log1p(made.margin), finding.size)
-    fewest = min((each.n for each in against), default=0)
-    widths = [log(each.ratio.high / each.ratio.low) / 2 for each in against if each.ratio.low and each.ratio.high]
-    repeats = FEW_REPEATS
-    if widths and fewest >= MIN_BLOCKS:
-        repeats = max(fewest + 2, ceil(SURPLUS * fewest * (max(widths) / difference) ** 2))
-    if repeats > MOST_REPEATS:
-        return None
     size = f"{100 * expm1(difference):.0f} %"
+    if not noises:
+        return _Design(f"Measure the same points {FEW_REPEATS} times each. This shows the noise.", FEW_REPEATS)
+    repeats = repeats_for(difference, len(compared) * questions, max(noises), most=MOST_REPEATS)
+    if repeats is None:
+        return None
+    repeats = max(repeats, min(each.n for each in marked if each) + 2)
     return _Design(
-        f"Measure the same points {repeats} times each. With the noise of this run, that is enough to tell a "
-        f"difference of {size} from chance.",
+        f"Measure the same points {repeats} times each. With the noise of this run, that finds a difference of {size} "
+        "with about 85 % probability.",
         repeats,
     )
 

@@ -8,10 +8,8 @@ curve rises there at the largest latency.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from webapp.analysis.answer import Level, Struct
-from webapp.analysis.cells import Grouped, points_of, same_levels
+from webapp.analysis.cells import Grouped
 from webapp.analysis.comparing import Selected, baseline_of
 from webapp.analysis.dimensions import joined, known_dimension, label_of
 from webapp.analysis.question import CompareQuery, CompareRefused
@@ -101,17 +99,13 @@ class Distribution(Struct, frozen=True, kw_only=True):
     percentiles_ns: tuple[int | None, ...]
     cdf_ns: tuple[int, ...]
     cdf_shares: tuple[float, ...]  # share of the I/Os that took at most `cdf_ns`
-    same_levels: bool = True  # its workloads cover the same levels as those of the baseline
 
 
 def distributions(point: ChartPoint) -> tuple[Distribution, ...]:
     """One for each series that has a histogram. One query."""
     stored = read_histograms(point.result_ids)
-    points = {series.key: points_of(rows) for series, rows in point.series.items()}
-    baseline = points.get(point.baseline)
-    found = [_distribution(series, rows, stored, point.baseline) for series, rows in point.series.items()]
-    alike = [baseline is None or same_levels(own, baseline) for own in points.values()]
-    return tuple(replace(each, same_levels=same) for each, same in zip(found, alike, strict=True) if each.ios)
+    made = (_distribution(series, rows, stored, point.baseline) for series, rows in point.series.items())
+    return tuple(each for each in made if each.ios)
 
 
 def _distribution(

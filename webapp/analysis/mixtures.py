@@ -14,7 +14,14 @@ from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE
 from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from, in_order
 from webapp.results.reading.content import CONTROLLER_FACT
 from webapp.results.reading.filter import FACT_PREFIX
-from webapp.results.reading.rows import LAYOUT_LABEL, MODEL_FACT, TEST, ResultRow, places_of_several_tests
+from webapp.results.reading.rows import (
+    LAYOUT_LABEL,
+    MODEL_FACT,
+    TEST,
+    ResultRow,
+    parts_are_alike,
+    places_of_several_tests,
+)
 
 _OF_TARGETS = frozenset({"target", "serial", LABEL, AT_ONCE, HOSTS_AT_ONCE})  # each of their levels may be several
 _OF_IMPORTS = ("host", "controller", "model", "layout", "tool")  # dimensions that are also filters
@@ -98,8 +105,7 @@ def _places(rows: Sequence[ResultRow], used: Collection[str]) -> Iterator[str]:
     own = [row for row in rows if not row.imported]
     if _OF_TARGETS.isdisjoint(used) and len({row.target_name for row in own}) > 1:
         yield "target"
-    parts = {(row.run, row.target_name, row.point_key, row.part) for row in own}
-    if PART not in used and len({place[:3] for place in parts}) < len(parts):
+    if PART not in used and parts_are_alike(own):
         yield PART
 
 

@@ -27,7 +27,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 4  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 5  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 _BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 MOST_FACTORS = 3  # in a headline; the others are named
@@ -164,11 +164,14 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
             found.setdefault(same, (finding, chosen, made))
     first = sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
+    questions = max(1, sum(bool(chosen.about) for chosen, _ in compared))
     source = Source(run.number, run.version.plan.title, targets, run.ended_at)
     return tuple(
         with_evidence(
             source, chosen.pairs, made, finding, caution=_caution(chosen, made),
-            experiment=next_experiment(made, finding, chosen, document, run=run.number, targets=targets),
+            experiment=next_experiment(
+                made, finding, chosen, document, run=run.number, targets=targets, questions=questions
+            ),
         )
         for finding, chosen, made in first
     )  # fmt: skip

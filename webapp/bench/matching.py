@@ -17,7 +17,7 @@ from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, other_lev
 from webapp.analysis.claims import Pair
 from webapp.analysis.conclusions import Conclusions, GroupedCells, SeriesResult, conclusions, no_ratio
 from webapp.analysis.default_questions import questions_of_run
-from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
+from webapp.analysis.dimensions import ABSENT_LEVEL, PART, matched_level
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
@@ -47,7 +47,7 @@ from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import differing, in_order, varying
 from webapp.results.metrics import Missing
-from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
+from webapp.results.reading.rows import TEST, ResultRow, parts_are_alike, places_of_several_tests
 
 # Puts the results of products into cells: a panel, a product and a workload.
 
@@ -68,6 +68,7 @@ class Grid:
         self._places = Places(found)
         self.labels = varying_labels(rows)
         self._several_tests = self._find_several_tests(rows)
+        self._by_part = any(map(parts_are_alike, found.values()))
         self._tests = {product: {row.id: self._test(product, row) for row in own} for product, own in found.items()}
         places = {(product, self._tests[product][row.id]): row for product, own in found.items() for row in own}
         stated = {place: self._stated(place[0], row) for place, row in places.items()}
@@ -152,16 +153,19 @@ class Grid:
     def _stated(self, product: Product, row: ResultRow) -> Stated:
         labels = labels_in(row, self.labels)
         tests = {TEST: row.test} if self._place(row) in self._several_tests else {}
-        parts = labels | tests | self._places.of(product, row)
+        parts = labels | tests | self._part(row) | self._places.of(product, row)
         key = " ".join([row.point_key, *map(str, parts.items())])
         point = {**row.point, **parts}
         return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
+
+    def _part(self, row: ResultRow) -> dict[str, str]:
+        return {PART: row.part} if self._by_part and row.part else {}
 
     def _place(self, row: ResultRow) -> tuple[Hashable, ...]:
         return row.imported, row.direction, row.point_key, *labels_in(row, self.labels).items()
 
     def _test(self, product: Product, row: ResultRow) -> Test:
-        places = self._places.of(product, row).values()
+        places = (*self._part(row).values(), *self._places.of(product, row).values())
         if not row.imported:
             return row.point_key, *places
         return row.imported, row.test, row.point_key, *labels_in(row, self.labels).items(), *places

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from webapp.analysis.dimensions import PART
 from webapp.bench.alike import PLACES
 from webapp.bench.matching import Matched
 from webapp.bench.products import Kind, Product
@@ -25,6 +26,7 @@ _NO_PLAN = {
 _NOT_ALONE = {
     STREAM: "A stream beside others cannot be planned alone. Start the plan of the other product here.",
     CHANGE: "One change from a base cannot be planned alone. Start the plan of the other product here.",
+    PART: "A part of a plan may depend on those before it. Start the plan of the other product here.",
     TEST: "No plan runs this test of another tool.",
     **dict.fromkeys(
         ("size_percent", "offset_percent", "offset_increment_percent", "passes"),

@@ -10,6 +10,7 @@ from statistics import geometric_mean
 from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
 from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
+from webapp.analysis.dimensions import PART
 from webapp.analysis.models import Price
 from webapp.bench.alike import PLACES, Mixed, level_of, mixed_import, part_of
 from webapp.bench.curves import (
@@ -571,7 +572,9 @@ def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> S
 def _unstated(one: Workload, row: ResultRow) -> tuple[str, ...]:
     """Factors and labels of the workload that a result does not state."""
     labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
-    return tuple(map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST})))
+    return tuple(
+        map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST, PART}))
+    )
 
 
 def _groups(matched: Matched, choice: str) -> Iterator[Group]:

@@ -54,6 +54,7 @@ class ShownFinding:
     finding: RunFinding
     url: str
     chart: SmallChart | None
+    text: str  # the sentence, unless the page states it above the list
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ def findings_of_run(run: Run) -> FindingList:
 
 def finding_list(findings: Iterable[RunFinding]) -> FindingList:
     shown = [
-        ShownFinding(each, address(each), small_chart(each.picture) if each.picture else None) for each in findings
+        ShownFinding(each, address(each), small_chart(each.picture) if each.picture else None, each.sentence)
+        for each in findings
     ]
     valid = [each for each in shown if not each.finding.is_dismissed]
     dismissed = tuple(each for each in shown if each.finding.is_dismissed)

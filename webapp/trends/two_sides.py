@@ -31,7 +31,7 @@ from webapp.plans.points import differing, in_order, varying
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
-from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests, read_rows
+from webapp.results.reading.rows import TEST, ResultRow, parts_are_alike, places_of_several_tests, read_rows
 from webapp.runs.models import Run
 from webapp.trends.run_values import ENDED
 
@@ -259,7 +259,7 @@ class _Cells:
         several = any(len({target_of(row) for row in side}) > 1 for side in (theirs, mine))
         unparted = cls(several, named, (), by_part=False, places={})
         tests = places_of_several_tests((*theirs, *mine), unparted.key)
-        by_part = any(_parts_are_alike(side) for side in (theirs, mine))
+        by_part = any(parts_are_alike(side) for side in (theirs, mine))
         made = cls(several, named, tests, by_part=by_part, places={})
         for side in (theirs, mine):
             made.add(side)
@@ -317,12 +317,6 @@ def _level(place: Place, names: tuple[str, ...], others: Sequence[str]) -> Level
     """`others`: names in the point that are no factors."""
     texts = [*([place.target] if place.target else []), *(str(place.point.get(name, "")) for name in others)]
     return matched_level(names, tuple(place.point.get(name, ABSENT_LEVEL) for name in names), tuple(texts))
-
-
-def _parts_are_alike(rows: Sequence[ResultRow]) -> bool:
-    """Whether several parts of a plan have equal points on one target."""
-    places = {(row.source, row.target_name, row.point_key, row.part) for row in rows}
-    return len({place[:3] for place in places}) < len(places)
 
 
 def _text(place: Place) -> str:

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from webapp.analysis.answer import FindingKind
+from webapp.analysis.detectable import repeats_for, smallest
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.experiments import Experiment
 from webapp.analysis.run_answer import run_answer
@@ -140,8 +141,20 @@ def test_what_is_not_certain_gets_the_repeats_that_it_needs() -> None:
     assert plan.parts[0].factors["scheduler"] == "none, kyber"
 
 
+@pytest.mark.parametrize("questions", [1, 3])
+def test_they_are_the_repeats_after_which_a_plan_finds_the_difference(questions: int) -> None:
+    repeats = repeats_for(0.05, 2 * questions, 0.02, most=30)
+    assert repeats
+    assert smallest(repeats, 2 * questions, 0.02, is_mean=True) <= 0.05
+    assert smallest(repeats - 1, 2 * questions, 0.02, is_mean=True) > 0.05
+    assert repeats_for(0.05, 2 * questions, 0.2, most=30) is None
+
+
 def test_too_much_noise_has_no_plan() -> None:
-    assert found(schedulers(0.8, 3, effect=1.0), FindingKind.UNCERTAIN).next is None
+    lab, _ = a_lab(a_plan(Part(name="a", factors={"pattern": "randread", "scheduler": "none, kyber"})))
+    lab.measure(1000.0, 3000.0, 300.0, scheduler="none")
+    lab.measure(1050.0, 310.0, 2900.0, scheduler="kyber")  # a ratio of almost 1
+    assert found(lab, FindingKind.UNCERTAIN).next is None
 
 
 def test_a_certain_difference_needs_no_plan() -> None:

@@ -261,6 +261,13 @@ def places_of_several_tests(rows: Iterable[ResultRow], place_of: Callable[[Resul
     return frozenset(place for (place, _), tests in names.items() if len(tests) > 1)
 
 
+def parts_are_alike(rows: Iterable[ResultRow]) -> bool:
+    """Whether a run has several parts of its plan with equal points on one target: each is then a place of its own.
+    Parts of different runs may have different names and are compared."""
+    places = {(row.source, row.target_name, row.point_key, row.part) for row in rows}
+    return len({place[:3] for place in places}) < len(places)
+
+
 def read_histograms(result_ids: Iterable[int]) -> dict[int, bytes]:
     """Packed latency histograms by result id (`contract.packing`)."""
     found = Result.objects.filter(id__in=result_ids).order_by().values_list("id", "latency")

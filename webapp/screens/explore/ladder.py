@@ -38,8 +38,6 @@ def _ratio(one: Distribution, baseline: Distribution | None, n: int) -> float | 
     own, theirs = one.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
     if LAST_BUCKET_NS in (own, theirs) or (baseline and len({*one.kinds, *baseline.kinds}) > 1):
         return None  # more than 17 s, or different kinds of latency
-    if not one.same_levels:
-        return None  # of other workloads
     return own / theirs if own is not None and theirs and one is not baseline else None
 
 
@@ -48,5 +46,4 @@ def _cell(one: Distribution, baseline: Distribution | None, n: int, form: str) -
     if value is None:
         return LadderCell("–", "", f"Too few I/Os: {one.ios:,} of the {least_count(PERCENTS[n]):,} required.")
     ratio = _ratio(one, baseline, n)
-    title = "" if one.same_levels else "Not compared: of other workloads than the baseline."
-    return LadderCell(latency(value), "" if ratio is None else shown(ratio, form), title)
+    return LadderCell(latency(value), "" if ratio is None else shown(ratio, form), "")

@@ -175,9 +175,11 @@ def means_charts(
 
 
 def series_names(comparison: Comparison) -> list[SeriesName]:
-    known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
-    colours = colours_of(known)
-    return [SeriesName(name=name, is_baseline=is_baseline, colour=colours[name]) for name, is_baseline in known.items()]
+    """For the legend of all charts. It marks the baseline only if all charts have the same one."""
+    names = dict.fromkeys(series.name for panel in comparison.panels for series in panel.series)
+    baselines = {series.name for panel in comparison.panels for series in panel.series if series.is_baseline}
+    marked, colours = baselines if len(baselines) == 1 else set[str](), colours_of(names)
+    return [SeriesName(name=name, is_baseline=name in marked, colour=colours[name]) for name in names]
 
 
 # In place of one mean over the levels of a series.

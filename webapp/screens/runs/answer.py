@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -22,6 +22,16 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
         return f"Run {run.number} has no results"
     short = _CERTAINTY.sub("", sentence).split("\n")[0].rstrip(".")
     return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
+
+
+def below_heading(findings: FindingList, heading: str) -> FindingList:
+    """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
+    if not findings.first or heading != _CERTAINTY.sub("", findings.first[0].finding.sentence).rstrip("."):
+        return findings
+    first, *others = findings.first
+    certainty = "; ".join(text.strip(" ()") for text in _CERTAINTY.findall(first.finding.sentence))
+    text = f"Evidence: {certainty}" if certainty else "Evidence"
+    return replace(findings, first=(replace(first, text=text), *others))
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from webapp.screens.findings import findings_of_run
 from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs.answer import heading, trust, warnings
+from webapp.screens.runs.answer import below_heading, heading, trust, warnings
 from webapp.screens.runs.grid import trial_tables
 from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.multiples import multiples_of
@@ -279,10 +279,11 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
 def _answer(run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow]) -> dict[str, object]:
     """Data for the head of an ended run."""
     found, findings = outcome(run), findings_of_run(run)
+    title = heading(run, findings, found)
     return {
         "outcome": found,
-        "findings": findings,
-        "heading": heading(run, findings, found),
+        "findings": below_heading(findings, title),
+        "heading": title,
         "trust": list(trust(run, trials, settings_of_run, found)),
         "warnings": list(warnings(run, trials, settings_of_run, found)),
         "all_multiples": multiples_of(run),

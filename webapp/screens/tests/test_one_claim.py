@@ -105,3 +105,32 @@ def test_a_verdict_matches_parts_with_equal_points_as_explore_does(operator: Cli
     assert [row["ratio"] for row in rows if row["point"] is not None] == pytest.approx(ratios)
     assert {row["point"]["part"] for row in rows if row["point"]} == {"fresh", "aged"}
     assert rows[0]["ratio"] == pytest.approx(0.5)
+
+
+def test_bench_matches_parts_with_equal_points_too(operator: Client) -> None:
+    target = a_target(a_host("a"), "loop0")
+    for number, speed in ((1, 1.0), (2, 0.5)):
+        lab = Lab(target, number=number)
+        for part, level in (("fresh", 2000.0), ("aged", 200.0)):
+            made_of = lab.measure(speed * level, speed * level)
+            Trial.objects.filter(results__in=made_of).update(part=part)
+    rows = operator.get("/api/v1/bench?product=run:1&product=run:2").json()["rows"]
+    assert sorted([cell["mean"] for cell in row["cells"]] for row in rows) == [
+        pytest.approx([200.0, 100.0]),
+        pytest.approx([2000.0, 1000.0]),
+    ]
+
+
+def test_parts_of_two_plans_are_compared_on_every_page(operator: Client) -> None:
+    """Each run has one part, with another name."""
+    target = a_target(a_host("a"), "loop0")
+    for number, part in ((1, "before"), (2, "after")):
+        results = Lab(target, number=number).measure(*(100.0 * number + repeat for repeat in range(3)))
+        Trial.objects.filter(results__in=results).update(part=part)
+    made = operator.get("/api/v1/compare?x=matched&series=run&run=1..2&baseline=1").json()
+    ratio = made["panels"][0]["series"][1]["against_baseline"]["ratio"]["value"]
+    (row,) = operator.get("/api/v1/verdict", {"baseline": "run=1", "candidate": "run=2", "metric": "iops"}).json()[
+        "rows"
+    ]
+    (bench,) = operator.get("/api/v1/bench?product=run:1&product=run:2&baseline=run:1").json()["rows"]
+    assert (row["ratio"], bench["cells"][1]["ratio"]) == pytest.approx((ratio, ratio))

@@ -1,9 +1,11 @@
 """The page of an ended run: its answer, what one can trust, warnings and small charts."""
 
 import random
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from django.test import Client
 
@@ -11,6 +13,8 @@ from webapp.analysis.claims import listed
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, Trial, TrialState
+from webapp.screens.findings import FindingList
+from webapp.screens.runs.answer import below_heading
 from webapp.screens.runs.multiples import Chart, multiples_of
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, START, Lab
@@ -68,6 +72,19 @@ def test_the_heading_is_the_first_finding_without_its_interval(operator: Client,
     assert "CI" not in page["heading"]
     assert page["heading"].split()[:3] == sentence.split()[:3]
     assert f"<h1>{page['heading']}</h1>" in operator.get(f"/runs/{run.number}/").content.decode()
+
+
+def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> None:
+    page = shown(operator, run)
+    first = page["findings"].first[0]
+    assert page["heading"] not in first.text
+    finding = msgspec.structs.replace(
+        first.finding, sentence="bfq is 8 % slower than none (95 % CI 7 % to 9 %, n = 5)."
+    )
+    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
+    (below,) = below_heading(findings, "bfq is 8 % slower than none").first
+    assert below.text.endswith(": 95 % CI 7 % to 9 %, n = 5")
+    assert below_heading(findings, "bfq is 8 % …") == findings  # the heading was cut
 
 
 def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:
