@@ -375,7 +375,7 @@ def test_opposite_differences_are_split_by_block_size(operator: Client, db: None
                 values = (1000 * depth * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
                 lab.measure(*values, block_size=block, iodepth=depth)
     page = shown(operator, "/bench/?product=model:M1&product=model:M2")
-    assert "M2 is faster than M1 at 4 KiB to 64 KiB (+30 % to +50 %), but slower at 1 MiB (−20 %)" in page
+    assert "M2 is faster than M1 at 4 KiB and 64 KiB (+30 % to +50 %), but slower at 1 MiB (−20 %)" in page
 
 
 @pytest.mark.parametrize("query", ["product=drive:x", "product=model:a&metric=speed", "product=model:a&ignore=colour"])
