@@ -91,7 +91,7 @@ def noisy_pages(noise: str, pages: int, seed: int) -> tuple[str, float]:
     from dev.truth.pages import Scenario, page
     from webapp.analysis.answer import FindingKind
 
-    true = (FindingKind.NO_EFFECT, FindingKind.RATIOS)
+    true = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH)
     chance, false, count = np.random.default_rng([seed, *noise.encode()]), 0, 0
     for points, repeats, factor in product((4, 14), (2, 3, 5), ("scheduler", "ioengine")):
         scenario = Scenario(noise, repeats, points, factor=factor)
@@ -110,13 +110,15 @@ def rates(name: str, combination: Combination, pages: int, seed: int) -> Rates:
     from webapp.analysis.findings import findings
     from webapp.results.metrics import IOPS
 
+    measured = (FindingKind.RATIOS, FindingKind.GROWTH)  # without a claim
+
     family, kinds, false, found, in_place = FAMILIES[name], Counter[str](), 0, 0, 0
     chance = np.random.default_rng((seed, combination.levels, round(1000 * combination.noise), combination.repeats))
     for _ in range(pages):
         made = table(
             family, chance, levels=combination.levels, noise=combination.noise, repeats=combination.repeats
         )  # fmt: skip
-        said = [one for one in findings(made.comparison, IOPS) if one.kind is not FindingKind.RATIOS]
+        said = [one for one in findings(made.comparison, IOPS) if one.kind not in measured]
         wrong = [one.kind.value for one in said if one.kind is not family.planted and one.kind not in family.allowed]
         kinds.update(wrong)
         own = [one for one in said if one.kind is family.planted]

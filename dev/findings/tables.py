@@ -120,6 +120,24 @@ def at_once_capped(places: np.ndarray, _chance: np.random.Generator) -> tuple[np
     return 10 + np.log(np.minimum(places + 1, 2.4)), 2
 
 
+def amdahl(places: np.ndarray, chance: np.random.Generator) -> tuple[np.ndarray, None]:
+    """4 to 12 % of the work is not shared."""
+    return 10 + np.log((places + 1) / (1 + chance.uniform(0.04, 0.12) * places)), None
+
+
+def universal(places: np.ndarray, chance: np.random.Generator) -> tuple[np.ndarray, None]:
+    """Highest inside: each pair costs something, too."""
+    counts, peak = places + 1, 0.7 * (places[-1] + 1)
+    contention = chance.uniform(0.05, 0.10)
+    coherency = (1 - contention) / peak**2
+    return 10 + np.log(counts / (1 + contention * places + coherency * counts * places)), None
+
+
+def by_a_power(places: np.ndarray, chance: np.random.Generator) -> tuple[np.ndarray, None]:
+    """Each doubling brings the same share: neither law."""
+    return 10 + chance.uniform(0.3, 0.5) * np.log(places + 1), None
+
+
 def falling_together(places: np.ndarray, _chance: np.random.Generator) -> tuple[np.ndarray, int]:
     """Each level is slower than the one before, and one of them far slower."""
     at = len(places) // 2
@@ -139,6 +157,7 @@ NOTHING = (
     Family("A/A: three levels", (level,), allowed=frozenset({K.NO_EFFECT}), x="fact.size", levels=3),
     Family("15 % apart", (level, shifted(math.log(1.15))), allowed=frozenset({K.EFFECT}), words=READ_WRITE),
     Family("at once, linear", (at_once_linear,), allowed=frozenset({K.NO_EFFECT, K.LINEAR}), x="at_once", levels=5),
+    Family("at once, by a power", (by_a_power,), allowed=LEVEL_OFF | {K.EFFECT, K.NO_EFFECT}, x="at_once", levels=8),
 )
 PLANTED = (
     Family("knee", (knee,), K.SATURATION, LEVEL_OFF | APART),
@@ -160,6 +179,8 @@ PLANTED = (
     Family("up to ×2 apart", (level, parting), K.INTERACTION, APART | {K.TREND}, x="size"),
     Family("one of 24 ×2", (shifted(math.log(2)), level), K.STANDOUT, frozenset({K.NO_EFFECT}), words=ONE, series=24),
     Family("capped at 2.4", (at_once_capped,), K.CAPPED, LEVEL_OFF | {K.NO_EFFECT}, x="at_once", levels=5),
+    Family("Amdahl", (amdahl,), K.SCALING, APART | {K.NO_EFFECT, K.LINEAR}, x="at_once", levels=12),
+    Family("universal law", (universal,), K.SCALING, APART | LEVEL_OFF | {K.NO_EFFECT, K.PEAK}, x="at_once", levels=12),
     Family("fall ×0.2 of all", (falling_together,), K.CLIFF, frozenset({K.TREND, K.NO_EFFECT}), x="size", series=3),
 )
 FAMILIES = {family.name: family for family in (*NOTHING, *PLANTED)}

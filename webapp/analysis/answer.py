@@ -140,6 +140,7 @@ class FindingKind(StrEnum):
     CEILING = "ceiling"  # several series stop at the same value
     NOTHING_MORE = "nothing_more"  # a higher level of the series brings no more, at whatever x
     CAPPED = "capped"  # several at once scale up to a number, and bring no more beyond
+    SCALING = "scaling"  # more of a count brings less and less, by a law
     GAP = "gap"  # a collapse inside a curve, which recovers
     OUTLIER = "outlier"  # one value out of line
     CLIFF = "cliff"  # a collapse from one level to the next, which stays
@@ -155,6 +156,7 @@ class FindingKind(StrEnum):
     UNCERTAIN = "uncertain"  # the repeats cannot tell series from the baseline
     INTERACTION = "interaction"  # a ratio of two levels that depends on x
     RATIOS = "ratios"  # of two levels, as measured: too few values to call them an effect
+    GROWTH = "growth"  # what the largest load reaches against the smallest, as measured
     TOOL_EFFECT = "tool_effect"  # two tools disagree on one thing
     DIRECTION = "direction"  # writes faster than reads, or random far slower than sequential
     STANDOUT = "standout"  # one of many variants far from the others, which are alike

@@ -28,6 +28,7 @@ from webapp.runs.models import Run
 log = logging.getLogger(__name__)
 
 NEWS_OF_RUN = 3  # of one run among the newest of all
+NO_NEWS = (FindingKind.UNCERTAIN, FindingKind.GROWTH)
 
 
 def make_due(budget_s: float) -> int:
@@ -80,10 +81,10 @@ def _marked_since() -> list[int]:
 
 def newest(since: datetime, limit: int) -> list[RunFinding]:
     """What the runs that have ended since found, the last run first, the most important of each first. Without what is
-    dismissed or not certain, and without invalid runs. Two queries."""
+    dismissed, not certain or no claim, and without invalid runs. Two queries."""
     ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
     rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
-    news = (one for one in _read(rows) if not one.is_dismissed and one.kind is not FindingKind.UNCERTAIN)
+    news = (one for one in _read(rows) if not one.is_dismissed and one.kind not in NO_NEWS)
     return [one for _, own in groupby(news, key=lambda one: one.run) for one in list(own)[:NEWS_OF_RUN]][:limit]
 
 

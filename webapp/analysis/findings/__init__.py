@@ -18,15 +18,16 @@ FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
     FindingKind.DIFFERENCE,
-    FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.NOTHING_MORE, FindingKind.CROSSING,
+    FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.SCALING, FindingKind.NOTHING_MORE,
+    FindingKind.CROSSING,
     FindingKind.TRADE_OFF, FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR,
     FindingKind.TREND, FindingKind.PEAK, FindingKind.MIX_COST, FindingKind.STANDOUT, FindingKind.EFFECT,
     FindingKind.TOOL_EFFECT, FindingKind.INTERACTION, FindingKind.DIRECTION, FindingKind.NO_EFFECT, FindingKind.RATIOS,
-    FindingKind.EQUAL, FindingKind.UNCERTAIN,
+    FindingKind.GROWTH, FindingKind.EQUAL, FindingKind.UNCERTAIN,
 )  # fmt: skip
 
 
-_WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.UNCERTAIN)
+_WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingKind.UNCERTAIN)
 
 
 def findings(comparison: Comparison, metric: Metric, learned: Noise | None = None) -> tuple[Finding, ...]:

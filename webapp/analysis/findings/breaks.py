@@ -12,7 +12,7 @@ from math import exp, log
 from statistics import median
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.curves import BLOCK_SIZE, SIGMAS, Charts, Curve, change, is_straight, span
+from webapp.analysis.findings.curves import BLOCK_SIZE, COUNTED, SIGMAS, Charts, Curve, change, is_straight, span
 from webapp.core.formatting import ratio as as_ratio
 
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
@@ -24,6 +24,7 @@ SIZES, SMALL_CLIFF, SMALL_CALM = ("size", "fact.working set"), log(1.6), 0.2
 CALM = 0.35  # the steps beside a cliff are at most so large, relative to it
 BENDS = 3.0  # an outlier is so many times as far off as the median of its curve's other points
 FEWEST = 5  # points of a curve
+RISING = ("iodepth", *COUNTED)  # axes along which rates rise with load
 TOGETHER, MIN_CURVES = log(2.5), 3  # a fall of all curves beyond their usual step, and how many it needs
 MOST = 3  # outliers of a curve; with more, its points are noisy, not out of line
 
@@ -83,9 +84,19 @@ def _off(charts: Charts, curve: Curve, left: Sequence[int], place: int) -> float
         return None
     if min(abs(value - each) for each in (expected if is_end else expected[:1])) < least:
         return None
+    if at == 0 and off < 0 and _is_load(charts, curve, left):
+        return None
     if abs(off) <= BENDS * _bend(curve, [other for other in left if other != place]):
         return None
     return None if _others_do(charts, curve, place, off) else expected[0]
+
+
+def _is_load(charts: Charts, curve: Curve, left: Sequence[int]) -> bool:
+    """Whether a low first value is explained by its small load: from there, rates rise by no more than the load."""
+    if charts.comparison.x not in RISING or not charts.metric.is_speed or curve.xs[left[0]] <= 0:
+        return False
+    first, second = left[0], left[1]
+    return 0 <= curve.logs[second] - curve.logs[first] <= log(curve.xs[second] / curve.xs[first])
 
 
 def _expected(curve: Curve, left: Sequence[int], at: int) -> list[float]:

@@ -21,6 +21,7 @@ _OF_BLOCKS = {"iops": "bytes_per_s", "bytes_per_s": "iops"}  # the other rate of
 # Counts read better after their number: “from 8 jobs on”, but “from queue depth 8 on”.
 COUNTED = {
     "numjobs": "jobs", "at_once": "targets at once", "hosts_at_once": "hosts at once", "fact.blades": "blades",
+    "fact.clients": "clients", "fact.drives": "drives", "fact.hosts": "hosts", "fact.threads": "threads",
 }  # fmt: skip
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(?: ?[^\d\s+(]{1,12})?(?: \([^)]*\))?", re.ASCII)  # with a unit, and a remark
 FEWEST, OFF_LINE = 4, 0.03  # points of a straight line, and their largest distance from it, of the range of values

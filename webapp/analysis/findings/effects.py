@@ -31,7 +31,7 @@ OPPOSITE = log1p(0.05)  # a loss in another chart that makes a trade-off
 EQUAL, ALIKE, BOUND = log1p(0.02), log1p(0.05), log1p(0.10)
 MANY, MOSTLY = 6, 0.9  # points, and the share of them that is alike
 WIDE = log(3)  # from the lowest to the highest ratio of a part
-MOST_LEVELS, MOST_PARTS, MOST_PAIRS = 6, 6, 6
+MOST_LEVELS, MOST_PARTS, MOST_PAIRS, MOST_LISTED = 6, 6, 6, 3
 DEPENDS = log1p(0.30)  # a ratio that changes so much along x
 SLACK, BACK = log1p(0.02), 0.1  # steps back that are allowed, and their share of the whole change
 ALONG = {4: 4.0, 5: 3.0}  # standard errors between the first and the last of so many levels
@@ -127,7 +127,7 @@ def find(charts: Charts) -> Iterator[Finding]:
             said += effects
         elif _bound(charts, pair) is not None:
             equal.setdefault(pair.other, []).append(pair)
-        elif ratios := _as_measured(charts, pair):
+        elif ratios := _as_measured(charts, pair) or _level_by_level(charts, pair):
             measured.append(ratios)
     yield from sorted(said, key=lambda one: -one.size)[:MOST_PAIRS]
     yield from (_no_effect(charts, pairs) for pairs in equal.values())
@@ -325,6 +325,31 @@ def _as_measured(charts: Charts, pair: Pair) -> Finding | None:
         return None
     sentence = f"{pair.one} against {pair.other}: {_words(pair)} in {charts.subject}{_points(pair)}."
     return stated(charts, FindingKind.RATIOS, sentence, pair, max(map(abs, sizes)))
+
+
+def _level_by_level(charts: Charts, pair: Pair) -> Finding | None:
+    """As measured, of two or three levels of x whose ratios do not overlap. At each level, all of them are above 1, or
+    below, or near it."""
+    by_level: dict[int, list[float]] = {}
+    for part in pair.parts:
+        for place, ratio in part.ratios.items():
+            by_level.setdefault(part.levels[place], []).append(ratio)
+    if min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS or not 2 <= len(by_level) <= MOST_LISTED:
+        return None
+    ranges = sorted((min(ratios), max(ratios)) for ratios in by_level.values())
+    if len(pair.points) <= len(by_level) or any(low - high < OPPOSITE for (_, high), (low, _) in pairwise(ranges)):
+        return None
+    if any(low < -EQUAL and high > EQUAL for low, high in ranges):
+        return None
+    words = [f"{_range(by_level[level])} at {charts.at(level)}" for level in sorted(by_level)]
+    sentence = f"{pair.one} against {pair.other}: {listed(words)} in {charts.subject}."
+    return stated(charts, FindingKind.RATIOS, sentence, pair, max(map(abs, pair.points)))
+
+
+def _range(ratios: Sequence[float]) -> str:
+    if max(map(abs, ratios)) <= EQUAL:
+        return f"within {100 * (exp(max(map(abs, ratios))) - 1):.1f} %"
+    return span(min(ratios), max(ratios))
 
 
 def _no_effect(charts: Charts, pairs: Sequence[Pair]) -> Finding:

@@ -74,7 +74,8 @@ def test_marks_make_them_again() -> None:
     for trial in Trial.objects.filter(run=run, point__numjobs__gte=8):
         mark_trial(trial=trial, reason="wrong cable", by=person)
     assert (make_due(60), make_due(60)) == (1, 0)
-    assert findings_of([run]) == {1: []}
+    assert kinds(findings_of([run])[1]) == [FindingKind.GROWTH]
+    assert newest(timezone.now() - timedelta(days=1), 10) == []
 
 
 def test_an_invalid_run_is_no_news() -> None:

@@ -134,7 +134,7 @@ def test_one_value_out_of_line_is_named_inside_and_at_an_end() -> None:
         values = [value * (0.1 if n == place else 1) for n, value in enumerate(smooth)]
         (one,) = found(made([2**n for n in range(14)], {"": {"A": values}}, x="iodepth"))
         assert (one.kind, one.level) == (K.OUTLIER, place)
-    assert not found(made([2**n for n in range(14)], {"": {"A": smooth}}, x="iodepth"))
+    assert kinds(made([2**n for n in range(14)], {"": {"A": smooth}}, x="iodepth")) == [K.GROWTH]
 
 
 def test_a_knee_is_no_outlier_and_a_cliff_is_not_either() -> None:
@@ -360,3 +360,23 @@ def test_what_else_differs_is_said_with_an_effect() -> None:
     other = Difference(kind=DifferenceKind.CONFOUNDED, name="cache", label="Write cache", text="")
     (one,) = found(replace(chart, differs=(other,)))
     assert one.sentence.endswith("in IOPS; write cache differs, too.")
+
+
+def test_a_small_load_explains_a_low_first_value_unless_the_rise_is_steeper() -> None:
+    levels, rest = (1, 4, 16, 32, 64), (3070.0, 3520.0, 3520.0, 3520.0)
+    explained = found(made(levels, {"": {"A": (998.0, *rest)}}))
+    assert [one.kind for one in explained] == [K.SATURATION]
+    assert K.OUTLIER in kinds(made(levels, {"": {"A": (300.0, *rest)}}))
+
+
+def test_ratios_that_differ_by_level_are_stated_for_each_level() -> None:
+    charts = {
+        "randread": {"uring": (2636.0, 4452.0), "vcl": (3828.0, 4474.0)},
+        "randwrite": {"uring": (2365.0, 4469.0), "vcl": (3523.0, 4452.0)},
+    }
+    said = found(made((4, 64), charts, by="engine"))
+    (one,) = [each for each in said if each.kind is K.RATIOS]
+    assert "+45 % to +49 % at queue depth 4" in one.sentence
+    assert "within 0.5 % at queue depth 64" in one.sentence
+    same = {name: {"uring": (1000.0, 4000.0), "vcl": (1100.0, 4400.0)} for name in charts}
+    assert K.RATIOS not in kinds(made((4, 64), same, by="engine"))
