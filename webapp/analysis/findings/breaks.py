@@ -147,20 +147,28 @@ def _outlier(charts: Charts, curve: Curve, place: int, expected: float) -> Findi
 
 def _gap_in(charts: Charts, curve: Curve) -> tuple[int, int] | None:
     """The longest stretch of two or more values, each far below the line between the points before and after it."""
+    least = _beyond(charts, curve, GAP)
+    if not curve.logs or max(curve.logs) - min(curve.logs) < least:
+        return None
     stretches = [
         (first, last)
         for first in range(1, len(curve) - 2)
         for last in range(first + 1, len(curve) - 1)
-        if _is_gap(curve, first, last, _beyond(charts, curve, GAP))
+        if _is_gap(curve, first, last, least)
     ]
     return max(stretches, key=lambda one: one[1] - one[0], default=None)
 
 
 def _is_gap(curve: Curve, first: int, last: int, least: float) -> bool:
     logs = curve.logs
-    low = [_line(curve.places, logs, first - 1, last + 1, place) - logs[place] for place in range(first, last + 1)]
-    recovered = logs[last + 1] - min(logs[first : last + 1])
-    return min(low) >= least / 2 and max(low) >= least and recovered >= least
+
+    def low(place: int) -> float:
+        return _line(curve.places, logs, first - 1, last + 1, place) - logs[place]
+
+    if low(first) < least / 2 or low(last) < least / 2:  # most stretches end here, before all their values are read
+        return False
+    lows, recovered = list(map(low, range(first, last + 1))), logs[last + 1] - min(logs[first : last + 1])
+    return min(lows) >= least / 2 and max(lows) >= least and recovered >= least
 
 
 def _gap(charts: Charts, curve: Curve, first: int, last: int) -> Finding:

@@ -9,8 +9,9 @@ scalability law (N. Gunther, Guerrilla Capacity Planning, 2007). n / X(n) is lin
 weighted least squares with the standard deviation of the repeats, and their 95 % intervals from its covariances. A law
 is stated if all its values are within `FITS` (or the noise) of the measured ones, if its parameters are certainly above
 0, and if what is simpler is certainly wrong: a straight line, a line up to a cap, and Amdahl's law for the universal
-one, each at its best, miss a value by `WRONG` times as much. The rule has no test of one model against another, because
-such tests prefer the richer model far too often. Without repeats no law is stated.
+one, each at its best, miss a value by `WRONG` times as much. A power of n, as simple as Amdahl's law, must miss one
+beyond `FITS` and by `WORSE` times as much: over few levels, both look alike. The rule has no test of one model against
+another, because such tests prefer the richer model far too often. Without repeats no law is stated.
 
 As measured: what the largest number or queue depth reaches, if no other rule of this module and no plateau says it.
 """
@@ -18,6 +19,7 @@ As measured: what the largest number or queue depth reaches, if no other rule of
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p, sqrt
+from statistics import linear_regression
 
 import numpy as np
 
@@ -34,6 +36,7 @@ DEPTH = "iodepth"
 FEWEST, FEWEST_MEASURED = 4, 3
 LEFT = 0.97  # the level before the cap is at most so much of it
 FITS, WRONG = log1p(0.03), 2.5  # the largest distance of ln(value) from a law, and from what is simpler, in multiples
+WORSE = 2.0  # so many times as far off as Amdahl's law is a power of n
 SIGMAS_OFF = 3.0  # standard errors of a mean that one of several hardly leaves its law by
 CERTAIN = 1.96  # standard errors of a parameter, 95 %
 SPARE = 3  # levels beyond the number of parameters
@@ -154,7 +157,7 @@ def law_of(curve: Curve, noise: Noise) -> Law | None:
         return None
     amdahl = _fitted(curve, errors, with_coherency=False)
     if amdahl is not None and amdahl.off <= fits:
-        return amdahl if amdahl.is_certain else None
+        return amdahl if amdahl.is_certain and _off_power(curve) >= max(fits, WORSE * amdahl.off) else None
     law = _fitted(curve, errors, with_coherency=True)
     if law is None or law.off > fits or not law.is_certain or (amdahl is not None and amdahl.off < WRONG * fits):
         return None
@@ -192,6 +195,14 @@ def _off_line(curve: Curve) -> float:
     """The smallest largest distance of ln(value) from a line through 0."""
     shares = [log(value / x) for x, value in zip(curve.xs, curve.values, strict=True)]
     return (max(shares) - min(shares)) / 2
+
+
+def _off_power(curve: Curve) -> float:
+    """About the same from a power of n, which is as simple as Amdahl's law."""
+    places = [log(x) for x in curve.xs]
+    slope, start = linear_regression(places, curve.logs)
+    off = [value - start - slope * place for place, value in zip(places, curve.logs, strict=True)]
+    return (max(off) - min(off)) / 2
 
 
 def _off_capped(curve: Curve) -> float:
