@@ -1,10 +1,11 @@
 """Comparisons that people keep: title, note and query, frozen numbers, and links for people without an account. Prices,
-and the findings of runs with what people think of them."""
+and the findings of runs and imports, with what people think of those of runs."""
 
 from django.conf import settings
 from django.db import models
 
 from webapp.plans.models import Plan
+from webapp.results.models import Import
 from webapp.runs.models import Run
 
 QUERY_VERSION = 1  # of how an address is read; a later reader can tell older ones by it
@@ -105,6 +106,18 @@ class FindingsMade(models.Model):
 
     def __str__(self) -> str:
         return f"findings of {self.run}"
+
+
+class ImportFindings(models.Model):
+    """What the tables of an import show. Written and read by `analysis.import_findings`."""
+
+    imported = models.OneToOneField(Import, on_delete=models.CASCADE, related_name="+")
+    seal = models.CharField(max_length=64)  # of the rules and tables it was made from
+    content = models.JSONField()  # analysis.import_findings.Conclusions
+    made_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"findings of {self.imported}"
 
 
 class FindingReview(models.Model):

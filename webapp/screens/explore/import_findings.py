@@ -4,34 +4,37 @@ Each table has the comparison that Explore shows first for it. Where tables are 
 import are compared (`analysis.variants`). A published table with the same test points is compared, too.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import combinations
-from math import comb, log
+from math import comb
+from math import log as ln
 from statistics import geometric_mean
+from time import monotonic
 from urllib.parse import urlencode
 
 from msgspec import structs
 
-from webapp.analysis.answer import Finding, FindingKind, Struct, once
+from webapp.analysis.answer import Finding, FindingKind, once
 from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings, importance
+from webapp.analysis.import_findings import Conclusions, Section, due, seals_of, store
 from webapp.analysis.question import CompareRefused, Pairs
-from webapp.analysis.seals import scopes_of
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
 from webapp.analysis.words import in_sentence
-from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.imports.selectors import results_of
 from webapp.results.models import Import, Result
-from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter
+from webapp.results.reading.filter import FACTOR_PREFIX
 from webapp.results.reading.points import MAX_RESULTS_READ
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, Resolved, metric_of, resolved
 from webapp.screens.explore.shown import sentences_of
+
+log = logging.getLogger(__name__)
 
 MOST_TABLES, MOST_FIRST = 40, 3
 AXES, MIN_LEVELS = ("iodepth", "numjobs"), 3
@@ -47,32 +50,28 @@ ORDERS, FASTER = 50, 1.25
 LATENCIES = ("latency_p99", "latency_p95", "latency_mean")
 
 
-class Section(Struct, frozen=True, kw_only=True):
-    """`query` is the address of its comparison in Explore."""
-
-    title: str
-    query: str
-    findings: tuple[Finding, ...]
-    sentences: tuple[str, ...]  # the findings first; ratios without a finding after them
-    levels: tuple[str, ...] = ()  # on x, by the index that findings have
-
-
-class Conclusions(Struct, frozen=True, kw_only=True):
-    """`first`: the most important findings of all sections, as sentences."""
-
-    first: tuple[str, ...]
-    sections: tuple[Section, ...]
+def make_due(budget_s: float) -> int:
+    """Make and store the findings of imports whose findings are missing or outdated, the newest first, until the time
+    is used up. Return the number of imports. A started import is finished; it has at most `MAX_RESULTS_READ` results.
+    """
+    until, made = monotonic() + budget_s, 0
+    imports = due()
+    seals = seals_of(imports)
+    for imported in imports:
+        if monotonic() >= until:
+            break
+        store(imported, _made(imported), seals[imported.number])
+        made += 1
+    return made
 
 
-def conclusions_of(imported: Import) -> Conclusions:
-    """Stored until its results, or those of published tables, change."""
-    scopes = scopes_of(ResultFilter(imports=(imported.number,)))
-    return answered(Question((str(imported.number),), scopes, Conclusions, partial(_conclude, imported.pk)))
-
-
-def _conclude(import_id: int) -> Conclusions:
-    """Reads the import itself, because a row that was read before the seal may be older than the seal."""
-    sections = sections_of(Import.objects.get(pk=import_id))
+def _made(imported: Import) -> Conclusions:
+    """A fault of the rules is logged, and not repeated at each tick."""
+    try:
+        sections = sections_of(imported)
+    except Exception:
+        log.exception("the findings of import %s could not be made.", imported.number)
+        return Conclusions()
     ranked = sorted((finding for section in sections for finding in section.findings), key=importance)
     return Conclusions(first=tuple(map(once, ranked[:MOST_FIRST])), sections=sections)
 
@@ -177,7 +176,7 @@ def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
                 f"faster than all {len(reads)} tests of reads ({metric.format(min(reads))} to "
                 f"{metric.format(max(reads))})."
             )
-            made = Finding(kind=FindingKind.DIRECTION, sentence=sentence, single=True, size=log(ratio))
+            made = Finding(kind=FindingKind.DIRECTION, sentence=sentence, single=True, size=ln(ratio))
             yield _of_findings(table or "Directions", f"import={imported.number}", [made])
 
 

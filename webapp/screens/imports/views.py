@@ -16,6 +16,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.analysis.answer import Level
+from webapp.analysis.import_findings import stored
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
 from webapp.analysis.timeline import time_lines
@@ -35,7 +36,6 @@ from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
-from webapp.screens.explore.import_findings import conclusions_of
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.results.columns import COLUMNS, Column
@@ -214,7 +214,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
     page_number = request.GET.get("page") or _page_of_test(found, request.GET.get("test", ""))
     pages = Paginator(_listed(found, shown), PER_PAGE).get_page(page_number)
     ids = [result.pk for result in pages] if shown == RESULTS else []
-    refused = refused_by_reason(found)
+    refused, conclusions = refused_by_reason(found), stored(found) if ids else None
     context = {
         "import": found,
         "choices": choices,
@@ -228,7 +228,8 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "may_undo": may_undo(found, person(request)),
         "comparison": comparison_of_entered(found),
         "bench": bench_address(products_of_import(found)),
-        "conclusions": conclusions_of(found) if ids and found.state != ImportState.READING else None,
+        "conclusions": conclusions,
+        "is_making": bool(ids) and conclusions is None and found.state == ImportState.DONE,
     }
     return render(request, "screens/import.html", context)
 

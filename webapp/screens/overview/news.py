@@ -1,15 +1,17 @@
-"""What the runs of the last day found: a sentence each, with a small picture of what shows it."""
+"""What the runs and imports of the last day show: a sentence each, with a small picture of what shows it."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.urls import reverse
 from django.utils import timezone
 
+from webapp.analysis import import_findings
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.run_findings import newest
+from webapp.results.models import Import
 from webapp.runs.models import Run
 from webapp.screens.overview.attention import SINCE
 
@@ -55,13 +57,23 @@ class News:
 
 
 def news() -> News:
-    """At most five queries."""
+    """At most seven queries."""
     now = timezone.now()
     ended = Run.objects.filter(ended_at__gte=now - SINCE, invalid_reason="").count()
-    findings = newest(now - SINCE, SHOWN)
-    is_old = not findings
-    findings = findings or newest(now - AGO, SHOWN)
-    return News(tuple(_item(each) for each in findings), ended, is_old)
+    items = _items(now - SINCE)
+    is_old = not items
+    return News(items or _items(now - AGO), ended, is_old)
+
+
+def _items(since: datetime) -> tuple[Item, ...]:
+    """Findings of runs, then one of each import."""
+    of_imports = (_item_of_import(*each) for each in import_findings.newest(since, SHOWN))
+    return (*map(_item, newest(since, SHOWN)), *of_imports)[:SHOWN]
+
+
+def _item_of_import(imported: Import, sentence: str) -> Item:
+    address = reverse("import", args=[imported.number])
+    return Item(sentence, address, title=f"Import {imported.number}", drawing=None)
 
 
 def _item(finding: RunFinding) -> Item:

@@ -8,9 +8,10 @@ import pytest
 
 from webapp.analysis.answer import Finding
 from webapp.analysis.findings.tests.conclusions import CONCLUSIONS, Conclusion, Found, Missing, Stated
+from webapp.analysis.import_findings import Section
 from webapp.imports.references.reading import load_references
 from webapp.results.models import Import
-from webapp.screens.explore.import_findings import Section, sections_of
+from webapp.screens.explore.import_findings import sections_of
 
 PAGE = Path(__file__).parents[4] / "docs/understanding/published-conclusions.md"
 FEWEST_FOUND = 50

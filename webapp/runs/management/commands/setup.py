@@ -93,8 +93,9 @@ def install_notices() -> None:
 
 
 def install_findings() -> None:
-    """By name, because findings depend on runs."""
+    """By name, because findings depend on runs and imports."""
     _install("findings", "webapp.analysis.tasks.tick", TICK_SECONDS, "Make the findings of ended runs.")
+    _install("import findings", "webapp.screens.tasks.tick", TICK_SECONDS, "Make the findings of ended imports.")
 
 
 def install_trends() -> None:
