@@ -371,7 +371,7 @@ def test_a_small_load_explains_a_low_first_value_unless_the_rise_is_steeper() ->
 
 
 def test_ratios_that_differ_by_level_are_stated_for_each_level() -> None:
-    charts = {
+    charts: dict[str, dict[str, Values]] = {
         "randread": {"uring": (2636.0, 4452.0), "vcl": (3828.0, 4474.0)},
         "randwrite": {"uring": (2365.0, 4469.0), "vcl": (3523.0, 4452.0)},
     }
@@ -379,7 +379,7 @@ def test_ratios_that_differ_by_level_are_stated_for_each_level() -> None:
     (one,) = [each for each in said if each.kind is K.RATIOS]
     assert "+45 % to +49 % at queue depth 4" in one.sentence
     assert "within 0.5 % at queue depth 64" in one.sentence
-    same = {name: {"uring": (1000.0, 4000.0), "vcl": (1100.0, 4400.0)} for name in charts}
+    same: dict[str, dict[str, Values]] = {name: {"uring": (1000.0, 4000.0), "vcl": (1100.0, 4400.0)} for name in charts}
     assert K.RATIOS not in kinds(made((4, 64), same, by="engine"))
 
 
