@@ -40,7 +40,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     from webapp.screens.trend.views import TrendChart
 
     return {
-        "charts": (("ShownAs", ShownAs), payloads.ChartCeiling),
+        "charts": (("ShownAs", ShownAs), payloads.ChartCeiling, payloads.ChartSpan),
         "bench": (BenchCharts, LoadCharts),
         "compare": (MeansCharts, ScatterCharts, LatencyCharts, TimeCharts, SeriesName),
         "hosts": (Enrolment, LogTail),

@@ -8,12 +8,13 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 
 from dev.console import run_command, say, step
 from dev.django_setup import set_up_without_database
@@ -56,6 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     ):
         measured = list(pool.map(partial(measure, pages=options.pages, seed=options.seed), chosen))
         noises = dict(pool.map(partial(noisy_pages, pages=options.pages, seed=options.seed), _noise_names()))
+        recordings = list(pool.map(partial(_recordings, pages=options.pages, seed=options.seed), _recording_noises()))
     text, most = _report(chosen, measured, options.pages)
     worst = max(noises.values())
     lines = [f"| {name} | {100 * rate:.2f} |" for name, rate in noises.items()]
@@ -63,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
         text, "", "False pages of runs without differences, with the noises of `make truth-statistics`, in percent:",
         "", "| noise | false pages |", "| --- | --- |", *lines,
     ])  # fmt: skip
-    most = max(most, worst)
+    text = "\n".join([text, "", *_recordings_table(recordings)])
+    most = max(most, worst, fmean(each.false for each in recordings))
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(f"{text}\n")
     say(text)
@@ -100,6 +103,45 @@ def noisy_pages(noise: str, pages: int, seed: int) -> tuple[str, float]:
             false += any(one.kind not in true for one in made.findings)
             count += 1
     return noise, false / count
+
+
+@dataclass(frozen=True)
+class RecordingRates:
+    """Shares of the runs with one noise within trials."""
+
+    noise: str
+    repeats: int
+    false: float
+    found: Mapping[str, float]  # by plant
+
+
+def _recording_noises() -> list[tuple[str, int]]:
+    """Noises within trials, each with one and with three repeats."""
+    from dev.findings.recordings import NOISES as WITHIN
+
+    return list(product(WITHIN, (1, 3)))
+
+
+def _recordings(noise: tuple[str, int], pages: int, seed: int) -> RecordingRates:
+    from dev.findings.recordings import measure as measure_recordings
+
+    return RecordingRates(*noise, *measure_recordings(*noise, pages, seed))
+
+
+def _recordings_table(rates_of: Sequence[RecordingRates]) -> list[str]:
+    plants = list(rates_of[0].found)
+    rows = [
+        [
+            each.noise,
+            str(each.repeats),
+            f"{100 * each.false:.1f}",
+            *(f"{100 * each.found[name]:.0f}" for name in plants),
+        ]
+        for each in rates_of
+    ]
+    heads = ["noise within trials", "repeats", "false", *plants]
+    table = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
+    return ["Runs with a false finding about seconds or counters, and with the planted one, in percent:", "", *table]
 
 
 def rates(name: str, combination: Combination, pages: int, seed: int) -> Rates:

@@ -161,6 +161,14 @@ class FindingKind(StrEnum):
     DIRECTION = "direction"  # writes faster than reads, or random far slower than sequential
     STANDOUT = "standout"  # one of many variants far from the others, which are alike
     NO_EFFECT = "no_effect"  # two levels differ by no more than a bound
+    # Of the seconds and counters of trials (`findings.recorded`):
+    SETTLED = "settled"  # a trial ran at another speed at first
+    UNSETTLED = "unsettled"  # a trial was not steady up to its end
+    STALLED = "stalled"  # seconds near zero
+    BOTTLENECK = "bottleneck"  # the device was idle while the processor was busy
+    STOLEN = "stolen"  # the hypervisor took time of the processor
+    IN_MEMORY = "in_memory"  # buffered writes had not reached the drive at the end
+    HEAT = "heat"  # the speed fell when a drive was hot
 
 
 class Mark(Struct, frozen=True, kw_only=True):
@@ -183,6 +191,14 @@ class Finding(Struct, frozen=True, kw_only=True):
     level: int | None = None  # index of the comparison's levels: from or up to which it holds
     marks: tuple[Mark, ...] = ()
     about: str = ""  # tells it from others of its kind with the same marks: a metric, or a factor and its level
+
+
+class TrialSeconds(Struct, frozen=True, kw_only=True):
+    """Seconds of a trial that are evidence."""
+
+    trial: int  # number in its run
+    from_s: int  # since the measured part began
+    to_s: int
 
 
 def once(finding: Finding) -> str:

@@ -2,19 +2,26 @@
 picture of it."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
 from urllib.parse import urlencode
 
-from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, once
+import numpy as np
+from numpy.typing import NDArray
+
+from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, TrialSeconds, once
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.experiments import Experiment
-from webapp.analysis.findings.curves import place_of
-from webapp.results.metrics import METRICS
+from webapp.analysis.findings.curves import led, place_of
+from webapp.analysis.findings.recorded import RecordedTrial, TimedFinding
+from webapp.results.metrics import IOPS, METRICS
 
 MOST_LINES, MOST_LEVELS = 8, 64  # of a picture
+MOST_TIMED_LINES = 3  # trials are drawn over each other
+MOST_SECONDS = 50  # stretches of evidence
 AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
 _OF_RATIOS = (FindingKind.DIFFERENCE, FindingKind.EQUAL, FindingKind.UNCERTAIN)
 _PER_BLOCK = {"bytes_per_s": 1, "iops": -1}  # power of the block size that makes it of the other rate
@@ -67,6 +74,7 @@ class RunFinding(Struct, frozen=True, kw_only=True):
     single: bool  # from values that were measured once
     caution: str  # what else differs between the compared levels; ""
     picture: Picture | None  # null if there are too many levels to draw, or the finding is not about series
+    seconds: tuple[TrialSeconds, ...] = ()  # of trials that are evidence, the clearest first; () for whole charts
     next: Experiment | None = None  # null: the finding is certain, or its plan cannot be changed so
     review: Review | None = None
 
@@ -118,8 +126,35 @@ def with_evidence(
     )
 
 
+def with_seconds(
+    source: Source, target: str, timed: TimedFinding, trials: Sequence[RecordedTrial], *, named: bool
+) -> RunFinding:
+    """`trials`: those of the evidence and others; the first ones of the evidence are drawn. `named`: the sentence says
+    which target it is about."""
+    finding = timed.finding
+    return RunFinding(
+        run=source.run,
+        title=source.title,
+        targets=source.targets,
+        at=source.at,
+        key=_digest([finding.kind.value, target]),
+        kind=finding.kind,
+        sentence=led(target if named else "", once(finding)),
+        query=urlencode([source.pair]),
+        size=finding.size,
+        single=finding.single,
+        caution="",
+        picture=_timed_picture(timed, trials),
+        seconds=timed.seconds[:MOST_SECONDS],
+    )
+
+
 def _key(made: Comparison, finding: Finding, question: Pairs) -> str:
     subject = [sorted(question), finding.about, *place_of_evidence(made, finding)]
+    return _digest(subject)
+
+
+def _digest(subject: Sequence[object]) -> str:
     return blake2b(json.dumps(subject).encode(), digest_size=12).hexdigest()
 
 
@@ -173,3 +208,31 @@ def _line(made: Comparison, finding: Finding, panel: int, index: int, mark: Mark
         first=mark.first if mark else None,
         last=mark.last if mark else None,
     )
+
+
+def _timed_picture(timed: TimedFinding, trials: Sequence[RecordedTrial]) -> Picture | None:
+    """IOPS over time, the mean of each bin. None if a trial is shorter than two bins."""
+    by_number = {trial.number: trial for trial in trials}
+    stretches = {each.trial: each for each in reversed(timed.seconds)}  # the clearest of each trial
+    shown = [stretches[number] for number in dict.fromkeys(each.trial for each in timed.seconds)][:MOST_TIMED_LINES]
+    longest = max(len(by_number[each.trial].iops) for each in shown)
+    width = math.ceil(longest / MOST_LEVELS)
+    count = math.ceil(longest / width) if longest else 0
+    if count < 2:
+        return None
+    return Picture(
+        metric=IOPS.key, metric_label=IOPS.label, x_label="Time", ordered=True, ratios=False,
+        levels=tuple(f"{index * width} s" for index in range(count)),
+        lines=tuple(
+            Line(
+                name=f"Trial {each.trial}", values=_binned(by_number[each.trial].iops, width, count),
+                first=each.from_s // width, last=min((each.to_s - 1) // width, count - 1),
+            )
+            for each in shown
+        ),
+    )  # fmt: skip
+
+
+def _binned(rates: NDArray[np.float64], width: int, count: int) -> tuple[float | None, ...]:
+    full = np.pad(rates, (0, width * count - len(rates)), constant_values=np.nan).reshape(count, width)
+    return tuple(float(np.nanmean(each)) if not np.isnan(each).all() else None for each in full)

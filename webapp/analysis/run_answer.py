@@ -11,11 +11,19 @@ from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding,
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import comparison_of, read_all, select, select_from
 from webapp.analysis.default_questions import Chosen, load_questions, questions_of
-from webapp.analysis.evidence import AT_A_LEVEL, RunFinding, Source, place_of_evidence, with_evidence
+from webapp.analysis.evidence import (
+    AT_A_LEVEL,
+    RunFinding,
+    Source,
+    place_of_evidence,
+    with_evidence,
+    with_seconds,
+)
 from webapp.analysis.experiments import next_experiment
-from webapp.analysis.findings import importance
+from webapp.analysis.findings import Ranked, importance, recorded_findings
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
+from webapp.analysis.recordings import recorded_points
 from webapp.analysis.seals import scopes_of_run
 from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, all_answered, answered
@@ -27,7 +35,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 5  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 6  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 _BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 MOST_FACTORS = 3  # in a headline; the others are named
@@ -155,29 +163,45 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
 
 
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
-    """Of whole charts, and of series against their baselines. A value that is out of line in IOPS and in bandwidth is
-    one finding, and so is the same sentence about several questions."""
-    found: dict[object, tuple[Finding, Chosen, Comparison]] = {}
-    for chosen, made in compared:
-        for finding in (*(differences(made) if chosen.about else ()), *made.findings):
-            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
-            found.setdefault(same, (finding, chosen, made))
-    first = sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+    """Of whole charts, of series against their baselines, and of the seconds of trials. The run's own question comes
+    first, so the first finding is of a chart."""
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
     questions = max(1, sum(bool(chosen.about) for chosen, _ in compared))
     source = Source(run.number, run.version.plan.title, targets, run.ended_at)
-    return tuple(
+    of_charts = [
         with_evidence(
             source, chosen.pairs, made, finding, caution=_caution(chosen, made),
             experiment=next_experiment(
                 made, finding, chosen, document, run=run.number, targets=targets, questions=questions
             ),
         )
-        for finding, chosen, made in first
-    )  # fmt: skip
+        for finding, chosen, made in _chart_findings(compared)
+    ]  # fmt: skip
+    others = sorted([*of_charts[1:], *_recorded(run, source)], key=_importance)
+    return (*of_charts[:1], *others)[:MOST_FINDINGS]
 
 
-def _importance(finding: Finding) -> tuple[bool, tuple[bool, bool, int, float]]:
+def _chart_findings(compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:
+    """The most important first. A value that is out of line in IOPS and in bandwidth is one finding, and so is the same
+    sentence about several questions."""
+    found: dict[object, tuple[Finding, Chosen, Comparison]] = {}
+    for chosen, made in compared:
+        for finding in (*(differences(made) if chosen.about else ()), *made.findings):
+            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
+            found.setdefault(same, (finding, chosen, made))
+    return sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+
+
+def _recorded(run: Run, source: Source) -> Iterator[RunFinding]:
+    """Of the seconds and counters of the trials, target by target."""
+    by_target = recorded_points(run)
+    for target, points in by_target.items():
+        trials = [trial for point in points for trial in point.trials]
+        for timed in recorded_findings(points):
+            yield with_seconds(source, target, timed, trials, named=len(source.targets) > 1)
+
+
+def _importance(finding: Ranked) -> tuple[bool, tuple[bool, bool, int, float]]:
     """A sort key, the most important first. Ratios between charts, such as of writes to reads, are no question of a
     plan: they come last, although they are large."""
     return finding.kind in _BETWEEN_CHARTS, importance(finding)

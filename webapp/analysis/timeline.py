@@ -305,14 +305,14 @@ class _Bins:
 
 
 # What samples and logs have for each metric: rates, and three percentiles.
-_IOPS = Quantity("iops", "ios", "iops", True)
+IOPS_OF_SECONDS = Quantity("iops", "ios", "iops", True)
 _BYTES = Quantity("bytes_per_s", "bytes", "bytes_per_s", True)
 _P50 = Quantity("latency_p50", "p50_ns", "", False, 50.0)
 _P99 = Quantity("latency_p99", "p99_ns", "", False, 99.0)
 _P999 = Quantity("latency_p999", "p999_ns", "", False, 99.9)
 _LOGGED_LATENCY = Quantity("latency_mean", "", "latency_mean_ns", True)  # its mean over a second is a mean
 _OF_METRIC = {
-    "iops": _IOPS, "bytes_per_s": _BYTES, "latency_mean": _P50, "latency_min": _P50, "latency_p50": _P50,
+    "iops": IOPS_OF_SECONDS, "bytes_per_s": _BYTES, "latency_mean": _P50, "latency_min": _P50, "latency_p50": _P50,
     "latency_p999": _P999,
 }  # fmt: skip
 

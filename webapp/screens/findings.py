@@ -82,16 +82,19 @@ def finding_list(findings: Iterable[RunFinding]) -> FindingList:
 
 
 def address(finding: RunFinding) -> str:
-    """Of the page that has the evidence."""
+    """Of the page that has the evidence: the trial that shows it best, or the charts."""
+    if finding.seconds:
+        return reverse("trial", args=[finding.run, finding.seconds[0].trial])
     return f"{reverse('explore')}?{finding.query}"
 
 
 def small_chart(picture: Picture) -> SmallChart | None:
     """None without two values to draw."""
-    values = [value for line in picture.lines for value in line.values if value]
-    if len(values) < 2:
+    values = [value for line in picture.lines for value in line.values if value is not None]
+    positive = [value for value in values if value > 0]
+    if len(positive) < 2:
         return None
-    axis = _axis(values, ratios=picture.ratios)
+    axis = _axis(positive, ratios=picture.ratios)
     first, last = picture.levels[0], picture.levels[-1]
     fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
@@ -118,8 +121,10 @@ class _Axis:
     logarithmic: bool
 
     def y(self, value: float) -> float:
+        """A zero is at the bottom of a logarithmic axis."""
+        shown = max(value, self.low)
         low, high, at = (
-            map(math.log, (self.low, self.high, value)) if self.logarithmic else (self.low, self.high, value)
+            map(math.log, (self.low, self.high, shown)) if self.logarithmic else (self.low, self.high, shown)
         )
         return ABOVE + HEIGHT * (1 - (at - low) / (high - low))
 
@@ -138,7 +143,7 @@ def _drawn(line: Line, colour: int, axis: _Axis, *, connected: bool) -> DrawnLin
     points = {
         level: (f"{LEFT + level * step:.1f}", f"{axis.y(value):.1f}")
         for level, value in enumerate(line.values)
-        if value
+        if value is not None
     }
     marked = {} if line.first is None or line.last is None else range(line.first, line.last + 1)
     evidence = [point for level, point in points.items() if level in marked]
@@ -155,7 +160,7 @@ def _words(picture: Picture) -> Iterator[str]:
     """`IOPS, Jobs: 1 458, 2 919, 4 1.82k`"""
     for line in picture.lines:
         pairs = zip(picture.levels, line.values, strict=True)
-        values = ", ".join(f"{level}: {_text(picture, value)}" for level, value in pairs if value)
+        values = ", ".join(f"{level}: {_text(picture, value)}" for level, value in pairs if value is not None)
         yield f"{line.name or picture.metric_label} over {picture.x_label} ({values})"
 
 

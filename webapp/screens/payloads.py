@@ -18,6 +18,13 @@ class ChartCeiling(Payload, frozen=True, kw_only=True):
     high: float | None
 
 
+class ChartSpan(Payload, frozen=True, kw_only=True):
+    """Seconds that are the evidence of a finding, on the time axis of the chart."""
+
+    from_s: float
+    to_s: float
+
+
 class Marks(Payload, frozen=True, kw_only=True):
     """The number of changes that marked results as invalid or valid."""
 

@@ -1,6 +1,6 @@
 /** The page of one trial: its samples. */
 
-import { chartCeiling } from "#payloads/charts";
+import { chartCeiling, chartSpan } from "#payloads/charts";
 import { liveSample, liveSensors } from "#payloads/live";
 import { initNoteDraft } from "../features/noteDraft";
 import { SecondsChart } from "../features/secondsChart";
@@ -15,7 +15,8 @@ function initTrial(): void {
   const store = new SampleStore();
   store.addSensors(readJson("trial-sensors", list(liveSensors)) ?? []);
   store.add(samples);
-  new SecondsChart(root, store, readJson("trial-ceilings", list(chartCeiling)) ?? []).draw();
+  const ceilings = readJson("trial-ceilings", list(chartCeiling)) ?? [];
+  new SecondsChart(root, store, ceilings, readJson("trial-evidence", list(chartSpan)) ?? []).draw();
 }
 
 initTrial();

@@ -3,7 +3,7 @@
 import type { ChartOptions, ScatterDataPoint } from "chart.js";
 import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
-import type { ChartCeiling } from "#payloads/charts";
+import type { ChartCeiling, ChartSpan } from "#payloads/charts";
 import type { LiveSample } from "#payloads/live";
 import { tickText, timeTicks } from "../lib/axis";
 import { Chart, follow, given } from "../lib/charts";
@@ -40,6 +40,7 @@ export class SecondsChart {
     private readonly root: HTMLElement,
     private readonly store: SampleStore,
     private readonly ceilings: readonly ChartCeiling[] = [],
+    private readonly evidence: readonly ChartSpan[] = [],
   ) {
     for (const panel of this.panels) this.addPanel(panel);
     this.telemetry.onChoice = () => this.draw();
@@ -256,8 +257,15 @@ export class SecondsChart {
       .map((direction) => dataset(line, this.store.line(host, direction, stream), { ...owner, direction }, from));
   }
 
-  /** Every second trial is shaded, so that trials can be told apart. */
+  /** The evidence of findings; and every second trial is shaded, so that trials can be told apart. */
   private shades(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
+    const evidence = this.evidence
+      .filter((span) => span.to_s > shown.min && span.from_s < shown.max)
+      .map((span, index): [string, AnnotationOptions] => [`evidence${index}`, band(span, shown)]);
+    return { ...Object.fromEntries(evidence), ...this.trialShades(shown, panel) };
+  }
+
+  private trialShades(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
     const all = this.store.attempts().map((attempt, index) => ({ ...attempt, shaded: index % 2 === 1 }));
     const seen = all.filter((attempt) => attempt.to > shown.min && attempt.from < shown.max);
     if (all.length < 2 || seen.length > MAX_SPANS) return {};
@@ -332,6 +340,17 @@ function opacity(place: number): string {
   return Math.round(255 * Math.max(1 / 3, 0.75 ** place))
     .toString(16)
     .padStart(2, "0");
+}
+
+function band(span: ChartSpan, shown: { min: number; max: number }): AnnotationOptions {
+  return {
+    type: "box",
+    xMin: Math.max(span.from_s, shown.min),
+    xMax: Math.min(span.to_s, shown.max),
+    drawTime: "beforeDatasetsDraw",
+    backgroundColor: `${themed("--ss-link")}26`,
+    borderWidth: 0,
+  };
 }
 
 function shade(

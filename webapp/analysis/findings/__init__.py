@@ -1,30 +1,65 @@
-"""What the numbers of a comparison mean: one module for each kind, and their order.
+"""What the numbers of a comparison mean, and the seconds of trials: one module for each kind, and their order.
 
-Each module has `find(charts)`. A finding is stated only from what the chart itself shows; the rules, their margins and
-how often they are wrong are in the modules and in decision 28.
+Each module has `find(charts)`, or `find(points)` of recorded trials. A finding is stated only from what the chart or
+the recording itself shows; the rules, their margins and how often they are wrong are in the modules and in decisions
+28 and 34.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind
-from webapp.analysis.findings import between, breaks, crossing, directions, effects, plateau, scaling, standouts, trend
+from webapp.analysis.findings import (
+    between,
+    bottleneck,
+    breaks,
+    crossing,
+    directions,
+    effects,
+    heat,
+    memory,
+    plateau,
+    scaling,
+    settling,
+    stalls,
+    standouts,
+    trend,
+)
 from webapp.analysis.findings.curves import Charts, Noise, charts_of
+from webapp.analysis.findings.recorded import RecordedPoint, TimedFinding
 from webapp.results.metrics import Metric
 
 FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
     plateau.find, between.find, crossing.find, breaks.find, scaling.find, trend.find, effects.find,
     directions.find, standouts.find,
 )  # fmt: skip
+RECORDED_FINDERS: tuple[Callable[[Sequence[RecordedPoint]], Sequence[TimedFinding]], ...] = (
+    stalls.find, settling.find, heat.find, bottleneck.find, memory.find,
+)  # fmt: skip
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
     FindingKind.DIFFERENCE,
     FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.SCALING, FindingKind.NOTHING_MORE,
-    FindingKind.CROSSING,
+    FindingKind.CROSSING, FindingKind.BOTTLENECK, FindingKind.STALLED, FindingKind.HEAT, FindingKind.SETTLED,
+    FindingKind.UNSETTLED, FindingKind.IN_MEMORY, FindingKind.STOLEN,
     FindingKind.TRADE_OFF, FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR,
     FindingKind.TREND, FindingKind.PEAK, FindingKind.MIX_COST, FindingKind.STANDOUT, FindingKind.EFFECT,
     FindingKind.TOOL_EFFECT, FindingKind.INTERACTION, FindingKind.DIRECTION, FindingKind.NO_EFFECT, FindingKind.RATIOS,
     FindingKind.GROWTH, FindingKind.EQUAL, FindingKind.UNCERTAIN,
 )  # fmt: skip
+
+
+class Ranked(Protocol):
+    """A finding, with evidence or without."""
+
+    @property
+    def kind(self) -> FindingKind: ...
+
+    @property
+    def single(self) -> bool: ...
+
+    @property
+    def size(self) -> float: ...
 
 
 _WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingKind.UNCERTAIN)
@@ -42,7 +77,14 @@ def findings(comparison: Comparison, metric: Metric, learned: Noise | None = Non
     return tuple(sorted(left, key=importance))
 
 
-def importance(finding: Finding) -> tuple[bool, bool, int, float]:
+def recorded_findings(points: Sequence[RecordedPoint]) -> tuple[TimedFinding, ...]:
+    """Of the recorded trials of one target. A fall that coincides with heat is stated once."""
+    made = [finding for find in RECORDED_FINDERS for finding in find(points)]
+    is_hot = any(each.finding.kind is FindingKind.HEAT for each in made)
+    return tuple(each for each in made if not (is_hot and each.finding.kind is FindingKind.SETTLED))
+
+
+def importance(finding: Ranked) -> tuple[bool, bool, int, float]:
     """A sort key, the most important first. What is not certain comes last, also if it has repeats."""
     return finding.kind in _WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.urls import reverse
 from django.utils import timezone
 
 from webapp.analysis import import_findings
@@ -13,6 +12,7 @@ from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.run_findings import newest
 from webapp.results.models import Import
 from webapp.runs.models import Run
+from webapp.screens.findings import address
 from webapp.screens.overview.attention import SINCE
 
 SHOWN = 3
@@ -79,7 +79,7 @@ def _item_of_import(imported: Import, sentence: str) -> Item:
 def _item(finding: RunFinding) -> Item:
     return Item(
         sentence=finding.sentence,
-        address=f"{reverse('explore')}?{finding.query}",
+        address=address(finding),
         title=f"Run {finding.run}",
         drawing=drawing(finding.picture) if finding.picture else None,
     )

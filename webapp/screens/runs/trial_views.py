@@ -11,6 +11,9 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.reviews import reviewed
+from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import COMPARED, with_observed
 from webapp.hosts.inventory.ceilings import bounds_of
 from webapp.plans.points import on_virtual_drives
@@ -26,6 +29,8 @@ from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialS
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
+from webapp.screens.findings import finding_list
+from webapp.screens.payloads import ChartSpan
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
@@ -48,14 +53,37 @@ def _trial(run: int, number: int) -> Trial:
     return get_object_or_404(related.numbered(number), run__number=run)
 
 
-def _seconds(trial: Trial) -> dict[str, object]:
-    """The samples of all its attempts, and the names of their sensors."""
+def _findings(trial: Trial) -> list[RunFinding]:
+    """Those of its run to which its seconds are evidence."""
+    if not trial.run.ended_at:
+        return []
+    known = reviewed(trial.run, run_answer(trial.run).findings)
+    return [each for each in known if any(span.trial == trial.number for span in each.seconds)]
+
+
+def _evidence(trial: Trial, findings: Sequence[RunFinding], last_began_s: float) -> tuple[ChartSpan, ...]:
+    """Parts of the time axis. `last_began_s`: there, the measured part of the last attempt began."""
+    spans = {
+        (span.from_s, span.to_s)
+        for finding in findings
+        if not finding.is_dismissed
+        for span in finding.seconds
+        if span.trial == trial.number
+    }
+    return tuple(ChartSpan(from_s=last_began_s + first, to_s=last_began_s + last) for first, last in sorted(spans))
+
+
+def _seconds(trial: Trial, findings: Sequence[RunFinding]) -> dict[str, object]:
+    """The samples of all its attempts, the names of their sensors, and which seconds are evidence."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__sequence", "offset_ms", "stream", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
     began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].length_ms) if shown else timezone.now()
     lines = lines_of(shown)
+    last = next((row for row in shown if row.attempt_id == shown[-1].attempt_id), None)
+    last_began_s = (shown_at(last) - began).total_seconds() - last.offset_ms / 1000 if last else 0.0
     return {
+        "evidence": msgspec.to_builtins(_evidence(trial, findings, last_began_s)),
         "samples": msgspec.to_builtins(live_samples(shown, began, lines)),
         "sensors": msgspec.to_builtins(live_sensors(shown, lines)),
     }
@@ -166,6 +194,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
     found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
+    findings = _findings(trial)
     names = trial.stream_names or tuple(str(number + 1) for number in range(trial.stream_count))
     return {
         "trial": trial,
@@ -192,7 +221,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),
-        **_seconds(trial),
+        **_seconds(trial, findings),
+        "findings": finding_list(findings),
         "telemetry": summary(trial),
         "kernel_lines": [line for line in lines if not line.elsewhere],
         "lines_elsewhere": [line for line in lines if line.elsewhere],

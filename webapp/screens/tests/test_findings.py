@@ -7,6 +7,7 @@ from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
+from webapp.analysis.tests.test_recordings import BURST, ended, record
 from webapp.analysis.tests.test_run_findings import a_capped_run
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.models import Plan
@@ -54,6 +55,13 @@ def test_values_that_are_far_apart_have_a_logarithmic_axis() -> None:
     assert chart
     low, middle, high = (float(point.split(",")[1]) for point in chart.lines[0].path.split())
     assert low - middle == pytest.approx(middle - high, abs=0.2)
+
+
+def test_a_zero_is_drawn_at_the_bottom() -> None:
+    for highest in (10.0, 10_000.0):
+        chart = small_chart(a_picture(5.0, 0.0, 0.0, highest))
+        assert chart
+        assert {y for _, y in chart.lines[0].dots} == {f"{ABOVE + HEIGHT}"}
 
 
 def test_levels_without_an_order_are_not_connected() -> None:
@@ -166,3 +174,17 @@ def test_a_value_out_of_line_in_iops_and_in_bandwidth_is_one_finding(db: None) -
                 result.save(update_fields=["bytes_per_s"])
     kinds = [finding.kind for finding in run_answer(lab.run).findings]
     assert kinds.count(FindingKind.OUTLIER) == 1
+
+
+def test_the_page_of_the_trial_has_the_finding_and_marks_its_seconds(operator: Client) -> None:
+    lab = Lab(a_target(a_host("h1"), "loop0"))
+    burst, other = lab.measure(1600.0, iodepth=1)[0], lab.measure(1000.0, iodepth=2)[0]
+    record(burst, BURST)
+    record(other, [1000.0] * 20)
+    run = ended(lab)
+    page = operator.get(f"/runs/{run.number}/trials/1/")
+    assert [shown.finding.kind for shown in page.context["findings"].first] == [FindingKind.SETTLED]
+    assert page.context["evidence"] == ({"from_s": 12.0, "to_s": 60.0},)
+    assert page.context["findings"].first[0].url == f"/runs/{run.number}/trials/1/"
+    without = operator.get(f"/runs/{run.number}/trials/2/")
+    assert (without.context["findings"].first, without.context["evidence"]) == ((), ())
