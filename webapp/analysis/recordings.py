@@ -29,7 +29,7 @@ from webapp.results.reading.content import POINTS, Point
 from webapp.runs.models import Run
 from worker.contract.steadiness import Verdict
 
-MOST_VALUES = 600_000  # rates and sensor values of all samples that are read
+MOST_VALUES = 200_000  # rates and sensor values of all samples that are read
 AT_ONCE = 20  # trials in memory with the rows of their samples
 _CHANGING = frozenset({Verdict.STEPPED, Verdict.DRIFTING})
 
