@@ -24,7 +24,7 @@ def shown(*products: Product, **asked: object) -> SideBySide:
     """Whether it has a ratio is known without statistics, too."""
     page = side_by_side(Asked(products, products[0], **asked))  # type: ignore[arg-type]
     compared = has_ratio(page.read.rows, page.asked.choice, page.asked.in_no_workload)
-    assert compared == bool(page.matched.concluded.points)
+    assert compared == bool(page.matched.compared)
     return page
 
 
