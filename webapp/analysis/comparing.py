@@ -25,6 +25,7 @@ from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
+from webapp.analysis.findings.curves import BlockSizes
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
@@ -313,7 +314,14 @@ def comparison_of(selected: Selected) -> Comparison:
         results=len(selected.rows),
         mixtures=selected.mixtures,
     )
-    return structs.replace(made, findings=findings(made, metric))
+    return structs.replace(made, findings=findings(made, metric, block_sizes=block_sizes_of(selected.rows)))
+
+
+def block_sizes_of(rows: Iterable[ResultRow]) -> BlockSizes:
+    sizes: dict[str, set[object]] = {}
+    for row in rows:
+        sizes.setdefault(str(row.point.get("pattern", "")), set()).add(row.point.get("block_size"))
+    return {pattern: frozenset(each) for pattern, each in sizes.items()}
 
 
 _OTHER_RATES = {"iops": METRICS["bytes_per_s"], "bytes_per_s": METRICS["iops"]}

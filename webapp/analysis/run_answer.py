@@ -37,7 +37,7 @@ from webapp.runs.reasons import sentence
 
 VERSION = 6  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
-_BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
+BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 MOST_FACTORS = 3  # in a headline; the others are named
 Compared = tuple[Chosen, Comparison]
 
@@ -204,7 +204,7 @@ def _recorded(run: Run, source: Source) -> Iterator[RunFinding]:
 def _importance(finding: Ranked) -> tuple[bool, tuple[bool, bool, int, float]]:
     """A sort key, the most important first. Ratios between charts, such as of writes to reads, are no question of a
     plan: they come last, although they are large."""
-    return finding.kind in _BETWEEN_CHARTS, importance(finding)
+    return finding.kind in BETWEEN_CHARTS, importance(finding)
 
 
 def _has_ratio(made: Comparison) -> bool:

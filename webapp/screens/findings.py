@@ -89,7 +89,7 @@ def address(finding: RunFinding) -> str:
 
 
 def small_chart(picture: Picture) -> SmallChart | None:
-    """None without two values to draw."""
+    """None without a line, or two marks, to draw."""
     values = [value for line in picture.lines for value in line.values if value is not None]
     positive = [value for value in values if value > 0]
     if len(positive) < 2:
@@ -99,6 +99,8 @@ def small_chart(picture: Picture) -> SmallChart | None:
     fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
     drawn = [_drawn(line, colours[line.name], axis, connected=picture.ordered) for line in picture.lines]
+    if sum(len(line.dots) for line in drawn) < 2 and not any(" " in line.path for line in drawn):
+        return None
     return SmallChart(
         width=LEFT + WIDTH + RIGHT,
         height=ABOVE + HEIGHT + BELOW,

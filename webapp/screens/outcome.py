@@ -16,6 +16,7 @@ class Line:
     text: str
     caution: str
     url: str
+    label: str  # of the factor
 
 
 @dataclass(frozen=True)
@@ -53,4 +54,4 @@ def _outcome(run: Run, answer: RunAnswer) -> Outcome:
 
 
 def _line(factor: FactorAnswer) -> Line:
-    return Line(factor.text, factor.caution, f"{reverse('explore')}?{factor.query}")
+    return Line(factor.text, factor.caution, f"{reverse('explore')}?{factor.query}", factor.label)

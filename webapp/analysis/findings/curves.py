@@ -91,6 +91,9 @@ class Curve:
 Stretch = tuple[Curve, int, int]  # the points from the first to the last index
 
 
+BlockSizes = Mapping[str, frozenset[object]]  # of each pattern's results; empty if unknown
+
+
 @dataclass(frozen=True)
 class Charts:
     """All curves of a comparison with a metric, and their words."""
@@ -99,6 +102,7 @@ class Charts:
     metric: Metric
     curves: tuple[Curve, ...]
     noises: tuple[Noise | None, ...]  # of each chart; None if neither repeats nor smooth curves say it
+    block_sizes: BlockSizes
 
     @cached_property
     def once(self) -> bool:
@@ -234,7 +238,9 @@ class Charts:
         return "; ".join(filter(None, parts))
 
 
-def charts_of(comparison: Comparison, metric: Metric, learned: Noise | None = None) -> Charts:
+def charts_of(
+    comparison: Comparison, metric: Metric, learned: Noise | None = None, block_sizes: BlockSizes | None = None
+) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
     places = {index: place for index, level in enumerate(comparison.levels) if (place := place_of(level)) is not None}
@@ -244,7 +250,7 @@ def charts_of(comparison: Comparison, metric: Metric, learned: Noise | None = No
     curves = tuple(_curves(comparison, order, places))
     noises = [noise_of(comparison, index, curves) for index in range(len(comparison.panels))]
     known = (noise if noise and noise.of_repeats else learned or noise for noise in noises)
-    return Charts(comparison, metric, curves, tuple(known))
+    return Charts(comparison, metric, curves, tuple(known), block_sizes or {})
 
 
 def place_of(level: Level) -> float | None:
@@ -380,4 +386,4 @@ def twin_of(charts: Charts) -> Charts | None:
         ))
         for curve in charts.curves
     )  # fmt: skip
-    return Charts(charts.comparison, METRICS[other], curves, charts.noises)
+    return replace(charts, metric=METRICS[other], curves=curves)

@@ -1,8 +1,9 @@
 """Writes that are faster than reads, and random access that is far slower than sequential: patterns of one thing, which
 are charts or levels of x.
 
-Reads are usually faster, so only the opposite is news; random access is news from `FAR` on. All points of a series must
-agree, by the rule of `effects`; if they are too few for it, a ratio of `NEWS` or more is stated as measured.
+Patterns with other block sizes are not one thing. Reads are usually faster, so only the opposite is news; random access
+is news from `FAR` on. All points of a series must agree, by the rule of `effects`; if they are too few for it, a ratio
+of `NEWS` or more is stated as measured.
 """
 
 from collections.abc import Iterator
@@ -34,6 +35,8 @@ def _series(charts: Charts) -> list[str]:
 
 def _ratio(charts: Charts, series: str, faster: str, slower: str, least: float) -> Finding | None:
     """Of one series. Its two patterns are compared at the levels of x that both have."""
+    if charts.block_sizes.get(faster) != charts.block_sizes.get(slower):
+        return None
     one, other = (_cells(charts, series, pattern) for pattern in (faster, slower))
     couples = [(one[level], other[level]) for level in sorted(one.keys() & other.keys())]
     if not couples:

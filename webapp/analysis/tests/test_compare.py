@@ -8,7 +8,7 @@ import scipy
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.analysis.answer import Comparison, comparison_table
-from webapp.analysis.comparing import compare
+from webapp.analysis.comparing import compare, comparison_of, select
 from webapp.analysis.dimensions import JOINER, joined
 from webapp.analysis.question import CompareQuery, CompareRefused, read_query
 from webapp.analysis.tests.measuring import ENGINES, measure_engines
@@ -105,7 +105,7 @@ def test_it_takes_six_queries_however_much_there_is(
     measure_engines(lab)
     lab.measure(1.0, 2.0, iodepth=64, facts={"kernel.release": "5"})
     with django_assert_num_queries(6):
-        compare(ENGINES)
+        comparison_of(select(ENGINES))
 
 
 def test_it_can_be_sent_as_json(lab: Lab) -> None:

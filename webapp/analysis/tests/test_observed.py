@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from webapp.analysis.answer import Comparison
-from webapp.analysis.comparing import compare, select
+from webapp.analysis.comparing import comparison_of, select
 from webapp.analysis.models import Price
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, metrics_of
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 
 def made(metric: str) -> Comparison:
-    return compare(CompareQuery(x="iodepth", metric=metric))
+    return comparison_of(select(CompareQuery(x="iodepth", metric=metric)))
 
 
 def means(comparison: Comparison) -> list[float]:
@@ -58,7 +58,7 @@ def test_a_value_of_the_whole_trial_is_not_labelled_with_one_direction(lab: Lab)
     StreamRun.objects.update(usr_cpu_percent=50, sys_cpu_percent=50)
     read.pk, read.direction, read.ios, read.iops = None, "write", 9000, 3000.0
     read.save(force_insert=True)
-    found = compare(CompareQuery("iodepth", ("direction",), metric="cpu_per_io"))
+    found = comparison_of(select(CompareQuery("iodepth", ("direction",), metric="cpu_per_io")))
     assert [series.name for series in found.panels[0].series] == ["read + write"]
     assert found.notes[0] == (
         "For mixed workloads, CPU per I/O is of the whole trial, also if a filter chooses one direction."
@@ -138,7 +138,7 @@ def test_the_share_of_the_ceiling_is_that_of_the_links_when_the_run_started(
         )
 
     monkeypatch.setattr("webapp.analysis.trial_metrics.bounds_of", limits)
-    assert means(compare(CompareQuery("iodepth", ("run",), metric="ceiling_share"))) == [50.0, 25.0]
+    assert means(comparison_of(select(CompareQuery("iodepth", ("run",), metric="ceiling_share")))) == [50.0, 25.0]
 
 
 def test_the_share_of_the_ceiling_of_a_mix_is_that_of_its_faster_direction(

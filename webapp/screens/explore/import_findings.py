@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from msgspec import structs
 
 from webapp.analysis.answer import Finding, FindingKind, once
-from webapp.analysis.comparing import Selected, comparison_of
+from webapp.analysis.comparing import Selected, block_sizes_of, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings, importance
 from webapp.analysis.import_findings import Conclusions, Section, due, seals_of, store
@@ -152,7 +152,8 @@ def _section(
     comparison, metric = comparison_of(selected), selected.metric
     if metric.key not in by_metric:
         by_metric[metric.key] = variants_of(rows, metric)
-    made = structs.replace(comparison, findings=findings(comparison, metric, by_metric[metric.key].noise))
+    block_sizes = block_sizes_of(selected.rows)
+    made = structs.replace(comparison, findings=findings(comparison, metric, by_metric[metric.key].noise, block_sizes))
     sentences = (": ".join(filter(None, each)) for each in sentences_of(made))
     return Section(
         title=title or metric.label, query=urlencode(pairs), findings=made.findings, sentences=tuple(sentences),

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.analysis.claims import listed
+from webapp.analysis.run_answer import BETWEEN_CHARTS
+from webapp.analysis.words import in_sentence
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.screens.findings import FindingList
@@ -16,8 +19,12 @@ _CERTAINTY = re.compile(r" \((?:95 % CI|n = |measured once)[^()]*\)")
 
 
 def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
-    """The most important finding, without its interval, which stands below."""
-    sentence = findings.first[0].finding.sentence if findings.first else outcome.says
+    """The most important finding, without its interval, which stands below. A ratio between charts does not answer what
+    the plan asked, so it is no heading."""
+    first = findings.first[0].finding if findings.first else None
+    if first and first.kind in BETWEEN_CHARTS and outcome.lines:
+        return f"No certain difference between levels of {listed([in_sentence(line.label) for line in outcome.lines])}"
+    sentence = first.sentence if first else outcome.says
     if not sentence:
         return f"Run {run.number} has no results"
     short = _CERTAINTY.sub("", sentence).split("\n")[0].rstrip(".")

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from webapp.analysis.claims import listed
+from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, Trial, TrialState
@@ -72,6 +73,19 @@ def test_the_heading_is_the_first_finding_without_its_interval(operator: Client,
     assert "CI" not in page["heading"]
     assert page["heading"].split()[:3] == sentence.split()[:3]
     assert f"<h1>{page['heading']}</h1>" in operator.get(f"/runs/{run.number}/").content.decode()
+
+
+def test_a_ratio_between_charts_is_no_heading(operator: Client, db: None) -> None:
+    """Writes are twice as fast as reads, but the plan compares schedulers, which are not told apart."""
+    lab, noise = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1")), random.Random(5)
+    for pattern, speed in (("randread", 1000.0), ("randwrite", 2000.0)):
+        for scheduler in ("none", "mq-deadline"):
+            rates = [speed * noise.uniform(0.8, 1.2) for _ in range(3)]
+            facts = FACTS | {"device.scheduler": scheduler}
+            lab.measure(*rates, scheduler=scheduler, pattern=pattern, block_size=4096, iodepth=4, facts=facts)
+    page = shown(operator, _ended(lab.run))
+    assert any(each.finding.kind in BETWEEN_CHARTS for each in page["findings"].first)
+    assert page["heading"] == "No certain difference between levels of I/O scheduler"
 
 
 def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> None:

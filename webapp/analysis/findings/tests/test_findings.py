@@ -321,6 +321,10 @@ def test_writes_faster_than_reads_and_slow_random_access_are_news() -> None:
         "write against read: ×3.00 in IOPS.", "read against randread: ×10.0 in IOPS.",
     }  # fmt: skip
     assert not found(made(patterns, {"": {"A": (300, 100, 200)}}, x="pattern"))
+    chart = made(patterns, {"": {"A": (100, 300, 10)}}, x="pattern")
+    sizes: dict[str, frozenset[object]] = dict.fromkeys(("read", "write"), frozenset([131_072]))
+    unlike = findings(chart, METRICS[chart.metric], block_sizes=sizes | {"randread": frozenset([4096])})
+    assert [one.sentence for one in unlike] == ["write against read: ×3.00 in IOPS."]
 
 
 def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
