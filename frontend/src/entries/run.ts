@@ -27,21 +27,22 @@ function initRun(): void {
   const first = readJson("run-data", liveRun);
   const url = root?.dataset.liveUrl;
   if (!root || !first || !url) return;
+  const paintTab = initTabProgress();
+  paintTab(first);
   const folded = find("run-samples", HTMLDetailsElement);
-  if (!folded || folded.open) follow(first, url);
+  if (!folded || folded.open) follow(first, url, paintTab);
   else {
     initRunGrid().apply(first.cells);
-    folded.addEventListener("toggle", () => follow(first, url), { once: true });
+    folded.addEventListener("toggle", () => follow(first, url, paintTab), { once: true });
   }
 }
 
-function follow(first: LiveRun, url: string): void {
+function follow(first: LiveRun, url: string, paintTab: (run: LiveRun) => void): void {
   const chartRoot = find("seconds", HTMLElement);
   const store = new SampleStore();
   const chart = chartRoot ? new SecondsChart(chartRoot, store) : null;
   const grid = initRunGrid();
   const paintNow = initRunNow();
-  const paintTab = initTabProgress();
   const sections = initFreshSections();
   let cursor = "";
 
