@@ -25,7 +25,7 @@ from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
-from webapp.analysis.findings.curves import BlockSizes
+from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
@@ -274,8 +274,9 @@ def concluded_of(selected: Selected, compared: GroupedCells, looks: Looks = ONE_
     return conclusions(compared, selected.query.margin, questions=max(1, len(selected.questions)), looks=looks)
 
 
-def comparison_of(selected: Selected) -> Comparison:
-    """Means, ratios and what else differs. Without a query, so that simulations need no database."""
+def comparison_of(selected: Selected, learned: Noise | None = None) -> Comparison:
+    """Means, ratios and what else differs. Without a query, so that simulations need no database. `learned`: the noise
+    of other repeats of the same thing, for findings."""
     query, metric, grouped = selected.query, selected.metric, selected.grouped
     baseline = baseline_of(query, grouped)
     compared = cells_of(selected, baseline)
@@ -314,10 +315,10 @@ def comparison_of(selected: Selected) -> Comparison:
         results=len(selected.rows),
         mixtures=selected.mixtures,
     )
-    return structs.replace(made, findings=findings(made, metric, block_sizes=block_sizes_of(selected.rows)))
+    return structs.replace(made, findings=findings(made, metric, learned, _block_sizes(selected.rows)))
 
 
-def block_sizes_of(rows: Iterable[ResultRow]) -> BlockSizes:
+def _block_sizes(rows: Iterable[ResultRow]) -> BlockSizes:
     sizes: dict[str, set[object]] = {}
     for row in rows:
         sizes.setdefault(str(row.point.get("pattern", "")), set()).add(row.point.get("block_size"))

@@ -33,7 +33,7 @@ class Conclusions(Struct, frozen=True, kw_only=True):
     sections: tuple[Section, ...] = ()
 
 
-def seals_of(imports: list[Import]) -> dict[int, str]:
+def _seals_of(imports: list[Import]) -> dict[int, str]:
     """By number, what the stored conclusions must have been made from: the rules, the results of the import, and the
     published tables, with which each import is compared."""
     published = Import.objects.exclude(slug=None).order_by("number").values_list("number", "digest")
@@ -45,12 +45,13 @@ def _seal(imported: Import, tables: bytes) -> str:
     return sha256(b"%d %d %b" % (VERSION, imported.results_made, tables)).hexdigest()
 
 
-def due() -> list[Import]:
-    """Ended imports with results whose conclusions are missing or outdated, the newest first. Three queries."""
+def due() -> list[tuple[Import, str]]:
+    """Ended imports with results whose conclusions are missing or outdated, the newest first, each with the seal of
+    what is to be stored. Three queries."""
     ended = list(Import.objects.filter(state=ImportState.DONE, results_made__gt=0).order_by("-number"))
     made = dict(ImportFindings.objects.values_list("imported__number", "seal"))
-    seals = seals_of(ended)
-    return [one for one in ended if made.get(one.number) != seals[one.number]]
+    seals = _seals_of(ended)
+    return [(one, seals[one.number]) for one in ended if made.get(one.number) != seals[one.number]]
 
 
 def store(imported: Import, conclusions: Conclusions, seal: str) -> None:

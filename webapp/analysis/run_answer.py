@@ -128,8 +128,14 @@ def _headline(factors: Sequence[FactorAnswer]) -> Iterator[str]:
     rest = factors[MOST_FACTORS:]
     if certain := _labels(each for each in rest if each.conclusion in DIFFERENCES):
         yield f"Levels of {certain} differ, too."
-    if others := _labels(each for each in rest if each.conclusion not in DIFFERENCES):
-        yield f"No certain difference between levels of {others}."
+    if others := undecided(each for each in rest if each.conclusion not in DIFFERENCES):
+        yield f"{others}."
+
+
+def undecided(factors: Iterable[FactorAnswer]) -> str:
+    """ "" without factors."""
+    labels = _labels(factors)
+    return f"No certain difference between levels of {labels}" if labels else ""
 
 
 def _labels(factors: Iterable[FactorAnswer]) -> str:

@@ -210,7 +210,7 @@ def _drives(row: ResultRow, by_trial: Mapping[str, int]) -> int | None:
 Values = Mapping[str, float]  # by trial id
 MAX_SEARCHED = 1_000  # trials whose sensors, CPU time and ceilings are looked for
 _MIXED = frozenset(pattern.value for pattern in Pattern if pattern.mixed)
-_DRIVE = re.compile(r"(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$")  # other temperatures are those of processors
+_DRIVE = re.compile(r"(sd[a-z]+|nvme\d+n\d+|vd[a-z]+)$")
 _POWER = (re.compile(r"server"), re.compile(r"psys"), re.compile(r"package"))  # the widest measurement first
 
 
@@ -251,8 +251,13 @@ def _temperature(rows: Sequence[ResultRow]) -> Values:
     return _sensor_means(rows, SensorKind.TEMPERATURE, _drive_sensors, together=max)
 
 
+def is_of_drive(name: str) -> bool:
+    """Whether a sensor of a temperature is that of a drive, by its name; others are those of processors."""
+    return bool(_DRIVE.match(name))
+
+
 def _drive_sensors(names: Sequence[str]) -> list[int]:
-    return [n for n, name in enumerate(names) if _DRIVE.match(name)]
+    return [n for n, name in enumerate(names) if is_of_drive(name)]
 
 
 def _ceiling_share(rows: Sequence[ResultRow]) -> Values:

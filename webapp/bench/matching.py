@@ -338,12 +338,12 @@ def match(
     return _concluded(grid, grouped, found, names, baseline, texts, percentile)
 
 
-def has_ratio(found: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
+def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
     """Whether `match` finds a ratio between the first product and another one. It needs no statistics, and stops at the
     first pair of cells."""
-    found = {product: [without_repeats(row) for row in rows] for product, rows in found.items()}
-    grid, baseline = Grid(found, ignored), str(next(iter(found)))
-    for each in dict.fromkeys((RATE, percentile_of(found.values()), choice)):
+    single = {product: [without_repeats(row) for row in own] for product, own in rows.items()}
+    grid, baseline = Grid(single, ignored), str(next(iter(single)))
+    for each in dict.fromkeys((RATE, percentile_of(single.values()), choice)):
         grid.add(each)
         keys = [key for key in grid.cells if grid.panels[key[0]].choice == each and key[1] != baseline]
         if any(grid.are_comparable(key, (key[0], baseline, key[2])) for key in keys):

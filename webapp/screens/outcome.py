@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from webapp.analysis.run_answer import FactorAnswer, RunAnswer, run_answers
+from webapp.analysis.answer import DIFFERENCES
+from webapp.analysis.run_answer import FactorAnswer, RunAnswer, run_answers, undecided
 from webapp.runs.models import Run
 
 
@@ -16,7 +17,6 @@ class Line:
     text: str
     caution: str
     url: str
-    label: str  # of the factor
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,7 @@ class Outcome:
     url: str
     lines: tuple[Line, ...]
     rest: tuple[Line, ...]  # those that no finding states
+    undecided: str  # that no factor of the plan has a certain difference; "" if one has, or none is compared
     failures: str  # how many trials failed, and the first reason
 
 
@@ -42,6 +43,8 @@ def outcomes(runs: Sequence[Run]) -> list[Outcome]:
 
 def _outcome(run: Run, answer: RunAnswer) -> Outcome:
     lines = tuple(map(_line, answer.factors))
+    about = [factor for factor in answer.factors if factor.factor]
+    is_open = not any(factor.conclusion in DIFFERENCES for factor in about)
     sentences = [finding.sentence for finding in answer.findings]
     return Outcome(
         says=answer.headline or run.reason,
@@ -49,9 +52,10 @@ def _outcome(run: Run, answer: RunAnswer) -> Outcome:
         url=lines[0].url if lines else "",
         lines=lines,
         rest=tuple(line for line in lines if not any(sentence in line.text for sentence in sentences)),
+        undecided=undecided(about) if is_open else "",
         failures=answer.failures,
     )
 
 
 def _line(factor: FactorAnswer) -> Line:
-    return Line(factor.text, factor.caution, f"{reverse('explore')}?{factor.query}", factor.label)
+    return Line(factor.text, factor.caution, f"{reverse('explore')}?{factor.query}")

@@ -1,7 +1,6 @@
 """The worker is a wheel of its own: it installs and runs where there is no Django."""
 
 import os
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -10,6 +9,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
+from worker.tests.wheels import built_wheel
 
 WORKER = Path(__file__).parents[1]
 SITE = next(Path(entry) for entry in sys.path if entry.endswith("site-packages"))
@@ -35,23 +36,7 @@ def test_it_names_every_package_it_is_made_of() -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy: setuptools leaves its working files beside the source."""
-    place = tmp_path_factory.mktemp("wheel")
-    ignore = shutil.ignore_patterns("__pycache__", "tests", "build", "*.egg-info")
-    shutil.copytree(WORKER, place / "worker", ignore=ignore)
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(place),
-        str(place / "worker"),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    (built,) = place.glob("*.whl")
-    return built
+    return built_wheel(WORKER, tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

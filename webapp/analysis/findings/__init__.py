@@ -2,7 +2,7 @@
 
 Each module has `find(charts)`, or `find(points)` of recorded trials. A finding is stated only from what the chart or
 the recording itself shows; the rules, their margins and how often they are wrong are in the modules and in decisions
-28 and 34.
+28 and 33.
 """
 
 from collections.abc import Callable, Iterator, Sequence

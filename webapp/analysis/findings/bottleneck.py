@@ -17,8 +17,8 @@ from statistics import fmean
 
 import numpy as np
 
-from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, at_point
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, timed
 from webapp.core.formatting import significant
 from worker.contract.items import SensorKind
 
@@ -79,11 +79,8 @@ def _processor_finding(known: Sequence[Judged]) -> Sequence[TimedFinding]:
     point, processors = ranked[0]
     used = _utilisation(point)
     sentence = f"the device was idle {100 - used:.0f} % of the time while {_cores(processors)}{_queue(point)}"
-    finding = Finding(
-        kind=FindingKind.BOTTLENECK, sentence=at_point(point, sentence, len(ranked) - 1), single=point.is_single,
-        size=log(100 / max(used, 1.0)), value=100 - used,
-    )  # fmt: skip
-    return [TimedFinding(finding, tuple(trial.whole for point, _ in ranked for trial in point.trials))]
+    size, points = log(100 / max(used, 1.0)), [point for point, _ in ranked]
+    return timed(FindingKind.BOTTLENECK, sentence, point, points, size=size, value=100 - used)
 
 
 def _is_limited(point: RecordedPoint, processors: Sequence[Processor]) -> bool:
@@ -132,8 +129,5 @@ def _stolen_finding(known: Sequence[Judged]) -> Sequence[TimedFinding]:
     point, processors = max(affected, key=lambda each: fmean(one.stolen for one in each[1]))
     stolen = fmean(each.stolen for each in processors)
     sentence = f"the hypervisor took {stolen:.0f} % of the processor's time"
-    finding = Finding(
-        kind=FindingKind.STOLEN, sentence=at_point(point, sentence, len(affected) - 1), single=point.is_single,
-        size=log(100 / max(100 - stolen, 1.0)), value=stolen,
-    )  # fmt: skip
-    return [TimedFinding(finding, tuple(trial.whole for point, _ in affected for trial in point.trials))]
+    size, points = log(100 / max(100 - stolen, 1.0)), [point for point, _ in affected]
+    return timed(FindingKind.STOLEN, sentence, point, points, size=size, value=stolen)

@@ -12,14 +12,14 @@ from statistics import fmean
 
 import numpy as np
 
-from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, at_point, span_text
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, span_text, timed
 from webapp.analysis.findings.settling import Settled, agreed, settled
+from webapp.analysis.trial_metrics import is_of_drive
 from worker.contract.items import SensorKind
 
 HOT, RISE, BESIDE = 65.0, 5.0, 5.0  # °C
 NEAR_S = 15
-_PROCESSOR = ("CPU ", "Package", "Tctl", "Tdie")  # sensors that are no drives
 
 
 def find(points: Sequence[RecordedPoint]) -> Sequence[TimedFinding]:
@@ -33,16 +33,15 @@ def find(points: Sequence[RecordedPoint]) -> Sequence[TimedFinding]:
     sensor = f"{next(iter(names))} was" if len(names) == 1 else "a drive was"
     seconds = span_text([fall.at for fall, _, _ in falls], "s")
     sentence = f"IOPS fell by {-100 * np.expm1(change):.0f} % after {seconds}, when {sensor} at {degrees}"
-    finding = Finding(
-        kind=FindingKind.HEAT, sentence=at_point(point, sentence, len(hot) - 1), single=point.is_single, size=-change,
-        value=max(degrees for _, _, degrees in falls),
-    )  # fmt: skip
     evidence = (
         trial.seconds(fall.at, len(trial.iops) - 1)
         for point, each in hot
         for trial, (fall, _, _) in zip(point.trials, each, strict=True)
     )
-    return [TimedFinding(finding, tuple(evidence))]
+    return timed(
+        FindingKind.HEAT, sentence, point, [point for point, _ in hot], size=-change,
+        value=max(degrees for _, _, degrees in falls), seconds=evidence,
+    )  # fmt: skip
 
 
 Hot = tuple[Settled, str, float]  # the fall, the drive and its temperature then
@@ -61,7 +60,7 @@ def _hot(trial: RecordedTrial) -> Hot | None:
     readings = [
         (name, degrees)
         for name, values in trial.of_kind(SensorKind.TEMPERATURE).items()
-        if not name.startswith(_PROCESSOR) and (degrees := _at(values, fall.at)) is not None
+        if is_of_drive(name) and (degrees := _at(values, fall.at)) is not None
     ]
     name, degrees = max(readings, key=lambda each: each[1], default=("", 0.0))
     return (fall, name, degrees) if name else None

@@ -11,8 +11,8 @@ from statistics import fmean
 
 import numpy as np
 
-from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, at_point
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, timed
 from worker.contract.items import SensorKind
 
 LEAST = 0.10
@@ -31,11 +31,8 @@ def find(points: Sequence[RecordedPoint]) -> Sequence[TimedFinding]:
     point, shares = max(cached, key=lambda each: fmean(each[1]))
     share = min(fmean(shares), 1.0)
     sentence = f"{100 * share:.0f} % of the written data was still in memory at the end, so the drive was slower"
-    finding = Finding(
-        kind=FindingKind.IN_MEMORY, sentence=at_point(point, sentence, len(cached) - 1), single=point.is_single,
-        size=-log(max(1 - share, 0.01)), value=100 * share,
-    )  # fmt: skip
-    return [TimedFinding(finding, tuple(trial.whole for point, _ in cached for trial in point.trials))]
+    size, points = -log(max(1 - share, 0.01)), [point for point, _ in cached]
+    return timed(FindingKind.IN_MEMORY, sentence, point, points, size=size, value=100 * share)
 
 
 def _in_memory(trial: RecordedTrial, block_bytes: int) -> float:

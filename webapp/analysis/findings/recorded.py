@@ -4,13 +4,13 @@ A finder gets the points of one target. It states at most one finding of a kind:
 are counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.analysis.answer import Finding, TrialSeconds
+from webapp.analysis.answer import Finding, FindingKind, TrialSeconds
 
 Seconds = NDArray[np.float64]  # a value for each second since the measured part began; nan without one
 Sensor = tuple[str, str]  # contract.items.SensorKind and name
@@ -74,7 +74,26 @@ class TimedFinding:
     seconds: tuple[TrialSeconds, ...]
 
 
-def at_point(point: RecordedPoint, sentence: str, others: int) -> str:
+def timed(
+    kind: FindingKind,
+    sentence: str,
+    point: RecordedPoint,
+    points: Sequence[RecordedPoint],
+    *,
+    size: float,
+    value: float | None = None,
+    seconds: Iterable[TrialSeconds] | None = None,
+) -> list[TimedFinding]:
+    """One finding about all `points`; `sentence` is about `point`, the clearest of them. The evidence are `seconds`, or
+    all trials."""
+    finding = Finding(
+        kind=kind, sentence=_at_point(point, sentence, len(points) - 1), single=point.is_single, size=size, value=value
+    )
+    whole = (trial.whole for each in points for trial in each.trials)
+    return [TimedFinding(finding, tuple(whole if seconds is None else seconds))]
+
+
+def _at_point(point: RecordedPoint, sentence: str, others: int) -> str:
     """A sentence after the name of its point. `others`: points that show the same."""
     name = f"{point.name}: " if point.name else ""
     first = sentence if name else f"{sentence[:1].upper()}{sentence[1:]}"

@@ -18,8 +18,8 @@ from math import expm1, log, sqrt
 from statistics import fmean, pstdev
 from typing import TypeVar
 
-from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, at_point, span_text
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, span_text, timed
 from webapp.core.formatting import iops as as_iops
 from webapp.core.formatting import significant
 from webapp.core.statistics import summarise
@@ -140,16 +140,14 @@ def _settled_finding(settling: Sequence[tuple[RecordedPoint, Sequence[Settled]]]
         f"the first {first} ran at {as_iops(fmean(each.burst for each in levels))} IOPS, then it settled at "
         f"{as_iops(level)} (95 % CI {as_iops(low)} to {as_iops(high)})"
     )
-    finding = Finding(
-        kind=FindingKind.SETTLED, sentence=at_point(point, sentence, len(ranked) - 1), single=point.is_single,
-        size=abs(fmean(each.change for each in levels)), value=level,
-    )  # fmt: skip
+    size = abs(fmean(each.change for each in levels))
     seconds = (
         trial.seconds(each.at, len(trial.iops) - 1)
         for point, levels in ranked
         for trial, each in zip(point.trials, levels, strict=True)
     )
-    return [TimedFinding(finding, tuple(seconds))]
+    points = [point for point, _ in ranked]
+    return timed(FindingKind.SETTLED, sentence, point, points, size=size, value=level, seconds=seconds)
 
 
 def _interval(levels: Sequence[Settled]) -> tuple[float, float, float]:
@@ -168,8 +166,4 @@ def _unsettled_finding(changing: Sequence[tuple[RecordedPoint, Sequence[Trend]]]
     change = fmean(each.change for each in trends)
     percent = f"{'rose' if change > 0 else 'fell'} by {significant(100 * abs(expm1(change)))} %"
     sentence = f"IOPS {percent} within the trial and did not settle; the mean depends on the length"
-    finding = Finding(
-        kind=FindingKind.UNSETTLED, sentence=at_point(point, sentence, len(ranked) - 1), single=point.is_single,
-        size=abs(change),
-    )  # fmt: skip
-    return [TimedFinding(finding, tuple(trial.whole for point, _ in ranked for trial in point.trials))]
+    return timed(FindingKind.UNSETTLED, sentence, point, [point for point, _ in ranked], size=abs(change))

@@ -15,8 +15,8 @@ from itertools import groupby
 
 import numpy as np
 
-from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, at_point
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, timed
 from worker.contract.steadiness import MIN_IOS_PER_S, NEAR_ZERO
 
 SIGMAS = 6.0
@@ -80,20 +80,19 @@ def find(points: Sequence[RecordedPoint]) -> Sequence[TimedFinding]:
     often = f"for {total} s" if len(first) == 1 else f"{len(first)} times, up to {longest} s and {total} s in all"
     where = f" in {stalled} of {trials} trials" if trials > 1 else ""
     seconds = sum(len(trial.iops) for trial in point.trials)
-    finding = Finding(
-        kind=FindingKind.STALLED,
-        sentence=at_point(point, f"I/O stalled {often}{where}{_beside(first)}", len(clear) - 1),
-        single=point.is_single, size=total / seconds, value=float(longest),
-    )  # fmt: skip
     ranked = sorted((stall for _, each in clear for stall in each), key=lambda stall: -stall.length_s)
-    return [TimedFinding(finding, tuple(stall.trial.seconds(stall.first, stall.last) for stall in ranked))]
+    return timed(
+        FindingKind.STALLED, f"I/O stalled {often}{where}{_beside(first)}", point, [point for point, _ in clear],
+        size=total / seconds, value=float(longest),
+        seconds=(stall.trial.seconds(stall.first, stall.last) for stall in ranked),
+    )  # fmt: skip
 
 
-def _beside(found: Sequence[Stall]) -> str:
+def _beside(stalled: Sequence[Stall]) -> str:
     """Errors of the kernel in the same seconds, else where the I/O waited, if all stalls agree."""
-    if errors := sum(stall.errors for stall in found):
+    if errors := sum(stall.errors for stall in stalled):
         return f"; the kernel logged {errors} error{'s' if errors > 1 else ''} at that time"
-    shares = [stall.utilisation for stall in found]
+    shares = [stall.utilisation for stall in stalled]
     if all(share is not None and share >= BUSY for share in shares):
         return "; the device had I/O in flight"
     if all(share is not None and share <= IDLE for share in shares):

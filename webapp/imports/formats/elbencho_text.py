@@ -49,7 +49,7 @@ def _phases(text_lines: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
     for line in (each.strip(" \t>#|") for each in text_lines):
         row = _ROW.fullmatch(line) if in_table else None
         if row is None or row[1]:
-            if operation in ("READ", "WRITE") or operation.startswith("RWMIX"):
+            if _moves_data(operation):
                 yield operation, command, figures
             operation, figures = (row[1], {}) if row and row[1] else ("", {})
         if row and operation:
@@ -60,14 +60,19 @@ def _phases(text_lines: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
             command, in_table = "" if match[1].endswith(("\\", "...")) else match[1], False  # cut off
         elif not line.startswith(("=", "---")):
             in_table = in_table and not line
-    if operation in ("READ", "WRITE") or operation.startswith("RWMIX"):
+    if _moves_data(operation):
         yield operation, command, figures
+
+
+def _moves_data(operation: str) -> bool:
+    return operation in ("READ", "WRITE") or operation.startswith("RWMIX")
 
 
 def _measured(operation: str, command: str, figures: Mapping[str, str]) -> Measurement:
     direction = Direction.READ if operation == "READ" else Direction.WRITE
-    factors, other = sorted_factors(_stated(direction, _arguments(command)))
-    hosts = _arguments(command).get("hosts")
+    options = _arguments(command)
+    factors, other = sorted_factors(_stated(direction, options))
+    hosts = options.get("hosts")
     rate = next((number(_last(figures[name]), name) * unit for name, unit in _RATES.items() if name in figures), None)
     elapsed = figures.get("Elapsed time")
     return Measurement(

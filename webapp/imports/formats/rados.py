@@ -66,25 +66,24 @@ def _runs(text_lines: list[str]) -> Iterator[tuple[str, int | None, dict[str, st
 def _measured(mode: str, depth: int | None, figures: dict[str, str]) -> Measurement:
     if not {"total writes made", "total reads made"} & figures.keys():
         raise ImportRefused("A result of rados bench has no line `Total writes made` or `Total reads made`.")
-    is_write = "total writes made" in figures
-    name = ("writes" if is_write else "reads", "write size" if is_write else "read size")
+    direction = Direction.WRITE if "total writes made" in figures else Direction.READ
     try:
-        operations = whole(figures[f"total {name[0]} made"], "number of operations")
-        block, seconds = whole(figures[name[1]], name[1]), number(figures[_START], "time")
+        operations = whole(figures[f"total {direction}s made"], "number of operations")
+        block, seconds = whole(figures[f"{direction} size"], f"{direction} size"), number(figures[_START], "time")
     except KeyError as missing:
         raise ImportRefused(f"A result of rados bench has no line `{str(missing.args[0]).capitalize()}`.") from None
     if not seconds or len(figures[_START].replace(".", "").lstrip("0")) < _MIN_TIME_DIGITS:
         raise ImportRefused(f"The time of rados bench, {figures[_START]} s, is too short to compute a rate.")
     stated: dict[str, Value] = {"block_size": block, "iodepth": depth} if depth else {"block_size": block}
-    if is_write or mode in ("seq", "rand"):
-        stated["pattern"] = "write" if is_write else "randread" if mode == "rand" else "read"
+    if direction is Direction.WRITE or mode in ("seq", "rand"):
+        stated["pattern"] = "randread" if mode == "rand" and direction is Direction.READ else str(direction)
     factors, other = sorted_factors(stated)
-    if (objects := figures.get("object size", figures[name[1]])) != figures[name[1]]:
+    if (objects := figures.get("object size", "")) not in ("", figures[f"{direction} size"]):
         other["object size"] = f"{objects} bytes"
     return Measurement(
         tool=TOOL,
-        name=mode or name[0].removesuffix("s"),
-        direction=Direction.WRITE if is_write else Direction.READ,
+        name=mode or str(direction),
+        direction=direction,
         factors=factors,
         other=other,
         iops=operations / seconds,

@@ -17,10 +17,10 @@ from urllib.parse import urlencode
 from msgspec import structs
 
 from webapp.analysis.answer import Finding, FindingKind, once
-from webapp.analysis.comparing import Selected, block_sizes_of, comparison_of
+from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings, importance
-from webapp.analysis.import_findings import Conclusions, Section, due, seals_of, store
+from webapp.analysis.import_findings import Conclusions, Section, due, store
 from webapp.analysis.question import CompareRefused, Pairs
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
@@ -55,12 +55,10 @@ def make_due(budget_s: float) -> int:
     is used up. Return the number of imports. A started import is finished; it has at most `MAX_RESULTS_READ` results.
     """
     until, made = monotonic() + budget_s, 0
-    imports = due()
-    seals = seals_of(imports)
-    for imported in imports:
+    for imported, seal in due():
         if monotonic() >= until:
             break
-        store(imported, _made(imported), seals[imported.number])
+        store(imported, _made(imported), seal)
         made += 1
     return made
 
@@ -149,11 +147,10 @@ def _of_question(
 def _section(
     title: str, pairs: Pairs, selected: Selected, rows: Sequence[ResultRow], by_metric: dict[str, Variants]
 ) -> Section:
-    comparison, metric = comparison_of(selected), selected.metric
+    metric = selected.metric
     if metric.key not in by_metric:
         by_metric[metric.key] = variants_of(rows, metric)
-    block_sizes = block_sizes_of(selected.rows)
-    made = structs.replace(comparison, findings=findings(comparison, metric, by_metric[metric.key].noise, block_sizes))
+    made = comparison_of(selected, by_metric[metric.key].noise)
     sentences = (": ".join(filter(None, each)) for each in sentences_of(made))
     return Section(
         title=title or metric.label, query=urlencode(pairs), findings=made.findings, sentences=tuple(sentences),

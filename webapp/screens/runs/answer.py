@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
-from webapp.analysis.words import in_sentence
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.screens.findings import FindingList
@@ -22,8 +20,8 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
     """The most important finding, without its interval, which stands below. A ratio between charts does not answer what
     the plan asked, so it is no heading."""
     first = findings.first[0].finding if findings.first else None
-    if first and first.kind in BETWEEN_CHARTS and outcome.lines:
-        return f"No certain difference between levels of {listed([in_sentence(line.label) for line in outcome.lines])}"
+    if first and first.kind in BETWEEN_CHARTS and outcome.undecided:
+        return outcome.undecided
     sentence = first.sentence if first else outcome.says
     if not sentence:
         return f"Run {run.number} has no results"

@@ -88,6 +88,17 @@ def test_a_ratio_between_charts_is_no_heading(operator: Client, db: None) -> Non
     assert page["heading"] == "No certain difference between levels of I/O scheduler"
 
 
+def test_a_plan_that_compares_nothing_has_the_ratio_as_its_heading(operator: Client, db: None) -> None:
+    """Its factors are axes of load, about which nobody asks for a difference."""
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
+    for pattern, speed in (("randread", 1000.0), ("randwrite", 2000.0)):
+        for depth in DEPTHS:
+            lab.measure(speed * depth, pattern=pattern, block_size=4096, iodepth=depth, facts=FACTS)
+    page = shown(operator, _ended(lab.run))
+    assert page["outcome"].lines
+    assert "No certain difference" not in page["heading"]
+
+
 def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> None:
     page = shown(operator, run)
     first = page["findings"].first[0]

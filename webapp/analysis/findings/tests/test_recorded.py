@@ -236,7 +236,7 @@ def test_a_fall_of_a_hot_drive_is_stated_instead_of_the_fall() -> None:
 @pytest.mark.parametrize(
     "sensors",
     [hot(40, 42, 44, 45, 45, 45), hot(70, 70, 71, 71, 71, 71), hot(45, 60, 72, 80, 85, 88),
-     hot(45, 60, 72, 74, 75, 75, name="Package id 0")],
+     hot(45, 60, 72, 74, 75, 75, name="Package id 0"), hot(45, 60, 72, 74, 75, 75, name="Core 0")],
 )  # fmt: skip
 def test_a_fall_of_a_drive_that_is_cool_or_as_warm_as_before_is_only_a_fall(
     sensors: Sensors,

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,24 +12,13 @@ from django.test import Client
 
 from webapp.hosts.installer import client_wheel
 from worker import client as package
+from worker.tests.wheels import built_wheel
 
 FOLDER = Path(package.__file__).parent
 
 
 def test_the_server_makes_the_wheel_that_the_build_tool_makes(tmp_path: Path) -> None:
-    shutil.copytree(FOLDER, tmp_path / "client", ignore=shutil.ignore_patterns("__pycache__", "tests"))
-    command = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(tmp_path),
-        str(tmp_path / "client"),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
-    (built,) = tmp_path.glob("*.whl")
+    built = built_wheel(FOLDER, tmp_path)
     ours, theirs = zipfile.ZipFile(BytesIO(client_wheel().content)), zipfile.ZipFile(built)
     assert client_wheel().filename == built.name
     code = {name for name in theirs.namelist() if name.startswith("sweetspot/")}
