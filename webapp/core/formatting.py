@@ -149,6 +149,12 @@ def duration(value_s: float | None) -> str:
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
 
 
+def estimated_duration(value_s: float) -> str:
+    """≈ 40 s, ≈ 2 min, ≈ 1 h 03 min: rounded to minutes from one minute on."""
+    rounded_s = value_s if value_s < 60 else round(value_s / 60) * 60
+    return f"≈ {duration(rounded_s).removesuffix(' 00 s')}"
+
+
 def ratio(value: float | None) -> str:
     """The ratio to a baseline: ×2.60, ×12.3. Two decimals below 10, but three digits below 0.005: ×0.00312."""
     if value is None:

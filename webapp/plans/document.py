@@ -67,6 +67,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     title: Annotated[str, Meta(min_length=1, max_length=200)]
     parts: Annotated[tuple[Part, ...], Meta(min_length=1, max_length=50)]
+    question: Annotated[str, Meta(max_length=200)] = ""  # that its runs answer, in one line
     common: dict[FactorName, Levels] = {}  # factors of every part
     note: Annotated[str, Meta(max_length=20_000)] = ""  # Markdown
     repeats: Annotated[int, Meta(ge=1, le=100)] = 3
@@ -133,6 +134,7 @@ def _plan(before: PlanDocument, after: PlanDocument) -> list[Difference]:
 def _rules(document: PlanDocument) -> list[tuple[str, str]]:
     return [
         ("Title", document.title),
+        ("Question", document.question),
         ("Note", document.note),
         ("Repeats", str(document.repeats)),
         ("Required precision", f"±{document.spread_percent} %" if document.spread_percent else "never"),
@@ -280,7 +282,8 @@ def export_plan(document: PlanDocument) -> str:
     plain["parts"] = [_part(part) for part in document.parts]
     if document.common:
         plain["common"] = _sorted(document.common)
-    ordered = {name: plain[name] for name in ("title", "note", "repeats", "order", "common", "parts") if name in plain}
+    first = ("title", "question", "note", "repeats", "order", "common", "parts")
+    ordered = {name: plain[name] for name in first if name in plain}
     return HEAD + yaml.safe_dump(ordered | plain, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -19,8 +19,9 @@ from django.db.models.lookups import IsNull
 from webapp.core.errors import NotFound
 from webapp.core.formatting import significant
 from webapp.core.models import User
-from webapp.results.models import ColumnChoice, Import, KernelLine, Origin, Result, Sample, StreamRun
+from webapp.results.models import ColumnChoice, Import, KernelLine, Origin, Result, Sample, StreamRun, known
 from webapp.runs.models import Attempt, Run, Trial
+from worker.contract.items import Direction
 from worker.contract.workload import Settled, Stopped
 from worker.recipes.base import write_stop_rule
 
@@ -90,6 +91,12 @@ def run_means(runs: Collection[UUID]) -> dict[UUID, RunMeans]:
     for run, _, iops, bytes_per_s, block_bytes in sums:
         by_run[run].append((iops, bytes_per_s, block_bytes))
     return {run: _means(trials) for run, trials in by_run.items()}
+
+
+def written_bytes(runs: Collection[UUID]) -> dict[UUID, int]:
+    """Bytes that the trials of each run wrote, by run, without prefill and steps; a run without writes is missing."""
+    written = Result.objects.filter(run__in=runs, direction=Direction.WRITE).order_by().values_list("run")
+    return {known(run): total or 0 for run, total in written.annotate(Sum("bytes"))}
 
 
 def _means(trials: Iterable[TrialSums]) -> RunMeans:

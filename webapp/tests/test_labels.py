@@ -61,7 +61,7 @@ def python_texts(source: str) -> Iterator[str]:
     for node in ast.walk(tree):
         # A label starts with a capital letter or has a blank; other constants are keys.
         text = node.value if isinstance(node, ast.Constant) else None
-        if isinstance(text, str) and text not in docstrings and not re.fullmatch(r"[a-z0-9_.]*", text):
+        if isinstance(text, str) and text not in docstrings and not re.fullmatch(r"[a-z0-9_.-]*", text):
             yield text
 
 

@@ -77,16 +77,16 @@ export function initFilters(): void {
   }
 }
 
-/** The user menu: a click elsewhere or Escape closes it. */
-export function initPersonMenu(): void {
-  const menu = document.querySelector<HTMLDetailsElement>(".person-menu");
-  if (!menu) return;
-  document.addEventListener("click", (event) => {
-    if (event.target instanceof Node && !menu.contains(event.target)) menu.open = false;
-  });
-  menu.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || !menu.open) return;
-    menu.open = false;
-    menu.querySelector("summary")?.focus();
-  });
+/** The menus of the user and of rows: a click elsewhere or Escape closes them. */
+export function initMenus(): void {
+  for (const menu of document.querySelectorAll<HTMLDetailsElement>(".person-menu, .row-menu")) {
+    document.addEventListener("click", (event) => {
+      if (event.target instanceof Node && !menu.contains(event.target)) menu.open = false;
+    });
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      menu.open = false;
+      menu.querySelector("summary")?.focus();
+    });
+  }
 }

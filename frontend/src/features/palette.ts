@@ -45,7 +45,7 @@ export function initPalette(): void {
 function pages(): Entry[] {
   const links: [string, string][] = [
     ["This page", ".page-head .actions a[href]"],
-    ["Pages", "#palette-pages a, .person-menu-list a"],
+    ["Pages", "#palette-pages a, .person-menu a"],
   ];
   return links.flatMap(([group, selector]) =>
     [...document.querySelectorAll<HTMLAnchorElement>(selector)].map((link) => ({

@@ -98,6 +98,7 @@ class DraftPart:
 @dataclass(frozen=True)
 class Draft:
     title: str
+    question: str
     note: str
     repeats: str
     spread_percent: str
@@ -117,6 +118,7 @@ class Draft:
 def draft_of(document: PlanDocument) -> Draft:
     return Draft(
         title=document.title,
+        question=document.question,
         note=document.note,
         repeats=str(document.repeats),
         spread_percent=str(document.spread_percent),
@@ -156,6 +158,7 @@ def draft_from(data: QueryDict) -> Draft:
     """The draft from a form: the order of fields is the order on the page. Browsers send line ends as CR LF."""
     return Draft(
         title=data.get("title", ""),
+        question=data.get("question", ""),
         note=data.get("note", "").replace("\r\n", "\n"),
         repeats=data.get("repeats", ""),
         spread_percent=data.get("spread_percent", "0"),
@@ -230,7 +233,7 @@ def checked(draft: Draft) -> Checked:
 
 
 def _unfit(error: msgspec.ValidationError) -> FieldProblem:
-    place = "title" if "$.title" in str(error) else "note" if "$.note" in str(error) else ""
+    place = next((name for name in ("title", "question", "note") if f"$.{name}" in str(error)), "")
     return FieldProblem(place, f"This is not a valid plan: {error}.")
 
 
@@ -276,6 +279,7 @@ def _plain(draft: Draft) -> dict[str, object]:
     """The draft as JSON; invalid numbers are replaced, because they are separate problems."""
     return {
         "title": draft.title or " ",
+        "question": draft.question.strip(),
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
         "spread_percent": draft.spread_percent.strip() if not _number(draft.spread_percent, "", 0, MAX_SPREAD) else 0,
@@ -320,8 +324,8 @@ def _sequence(draft: Draft) -> tuple[str, ...]:
 
 
 _TEXTS = (
-    "title", "note", "repeats", "spread_percent", "decide_percent", "decide", "repeats_min", "order", "retries",
-    "stop_after", "version",
+    "title", "question", "note", "repeats", "spread_percent", "decide_percent", "decide", "repeats_min", "order",
+    "retries", "stop_after", "version",
 )  # fmt: skip
 
 

@@ -1,22 +1,25 @@
 """The list of plans, a plan or version by its address, and a plan described in words."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
-from django.db.models import Aggregate, Count, F, FloatField, Max, Q, QuerySet
+from django.db.models import Aggregate, Case, F, FloatField, Q, QuerySet, Value, When
 from django.db.models.functions import Extract
 from django.http import Http404
 
+from webapp.analysis.claims import MIN_BLOCKS
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.estimate import Outline, outline
-from webapp.plans.factors import BEFORE, FACTORS, FactorKind, factor_of
+from webapp.plans.factors import BEFORE, FACTORS, PURGE, FactorKind, factor_of, stream_and_factor
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.streams import named_levels
+from webapp.results.selectors import written_bytes
 from webapp.runs.models import Run, RunState
 from webapp.screens import points
 from worker.recipes import DEFAULT_ENGINE
@@ -71,6 +74,7 @@ _AFTER: Mapping[str, str] = {
     "streams_on": "{}",
 }
 _MAX_LISTED = 4
+_WRITES = re.compile("write|rw|trim|purge")  # in a pattern or a step
 
 
 def _levels_in_words(factor: str, text: str, engine: str = DEFAULT_ENGINE) -> str:
@@ -151,25 +155,50 @@ class Median(Aggregate):
     output_field = FloatField()
 
 
+# Built-in plans by topic, in the order of the list.
+TOPICS: Mapping[str, tuple[str, ...]] = {
+    "How fast is it?": (
+        "first-look", "bm-flash-grid", "xdd-grid", "iozone-phases", "block-size-of-copies", "copy-a-file",
+        "files-and-memory", "cache-edge",
+    ),
+    "How much load can it take?": (
+        "threads", "saturation", "enterprise-mix", "database", "database-under-pgbench", "reader-beside-writer",
+        "idle-and-loaded",
+    ),
+    "Which settings are best?": (
+        "io-engines", "polled-completions", "read-ahead", "one-change-at-a-time", "interrupts", "controller-cache",
+        "write-barriers",
+    ),
+    "Does it stay fast?": ("gaps", "write-time-line", "fill-level", "drive-state"),
+    "What do several targets share?": ("targets-at-once", "two-writers", "two-arrays", "many-clients"),
+    "Which layout is best?": (
+        "raid-levels", "strip-size", "stripes-over-arrays", "schedulers-and-file-systems", "rebuild-beside-clients",
+    ),
+    "What does the SNIA specification measure?": (
+        "snia-iops", "snia-throughput", "snia-latency", "snia-write-saturation", "snia-idle-recovery",
+        "snia-cross-stimulus", "snia-composite-blocks",
+    ),
+}  # fmt: skip
+OWN = "Our own"
+_TOPIC_OF = {name: topic for topic, names in TOPICS.items() for name in names}
+_PLACES = [When(builtin="", then=Value(-1)), *(When(builtin=name, then=Value(n)) for n, name in enumerate(_TOPIC_OF))]
+
+
 @dataclass(frozen=True)
 class Row:
-    """`took_s` is the median duration of done runs, None if there are none."""
+    """`took_s` is the median duration of done runs, None if there are none. `last` is the last run that ended, and
+    `written_bytes` what its trials wrote, None without such a run."""
 
     plan: Plan
-    latest: int
-    sentences: list[tuple[str, str]]
+    topic: str
+    question: str  # without one, what the first part measures
+    is_question: bool
+    only_describes: bool  # too few repeats for a claim
+    overwrites: bool
     outline: Outline | None  # None: the plan is too large to be expanded for a list
-    runs: int
     took_s: float | None
-    last_run_at: datetime | None
-    last_run_number: int | None
-
-
-@dataclass(frozen=True)
-class _Used:
-    runs: int
-    last_at: datetime
-    last_number: int
+    last: Run | None
+    written_bytes: int | None
 
 
 def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
@@ -178,36 +207,56 @@ def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
     for word in search.split()[:10]:
         said = PlanVersion.objects.filter(document__icontains=word).values("plan")
         plans = plans.filter(Q(title__icontains=word) | Q(slug__icontains=word) | Q(pk__in=said))
-    return plans.order_by("-deleted_at" if shown is Shown.DELETED else "title", "slug")
+    if shown is Shown.DELETED:
+        return plans.order_by("-deleted_at", "slug")
+    return plans.order_by(Case(*_PLACES, default=Value(len(_TOPIC_OF))), "title", "slug")
 
 
 def rows(plans: Sequence[Plan]) -> list[Row]:
-    """Rows of all plans, with three queries."""
+    """Rows of all plans, with four queries."""
     newest = PlanVersion.objects.filter(plan__in=plans).order_by("plan_id", "-number").distinct("plan_id")
     versions = {version.plan_id: version for version in newest}
-    runs = Run.objects.filter(version__plan__in=plans).order_by().values("version__plan")
-    counted = runs.annotate(n=Count("pk"), at=Max("created_at"), last=Max("number"))
-    used = {row["version__plan"]: _Used(row["n"], row["at"], row["last"]) for row in counted}
+    runs = Run.objects.filter(version__plan__in=plans)
     took = Extract(F("ended_at") - F("started_at"), "epoch")
-    times = runs.filter(state=RunState.DONE).annotate(took=Median(took)).values_list("version__plan", "took")
-    usual = dict(times)
+    done = runs.filter(state=RunState.DONE).order_by().values("version__plan")
+    usual = dict(done.annotate(took=Median(took)).values_list("version__plan", "took"))
+    ended = runs.filter(ended_at__isnull=False).select_related("version").order_by("version__plan_id", "-number")
+    last = {run.version.plan_id: run for run in ended.distinct("version__plan_id")}
+    written = written_bytes([run.pk for run in last.values()])
     return [
-        _row(plan, versions[plan.pk], used.get(plan.pk), usual.get(plan.pk)) for plan in plans if plan.pk in versions
+        _row(plan, read(versions[plan.pk].document), usual.get(plan.pk), last.get(plan.pk), written)
+        for plan in plans
+        if plan.pk in versions
     ]
 
 
-def _row(plan: Plan, version: PlanVersion, used: _Used | None, took_s: float | None) -> Row:
-    document = read(version.document)
+def _row(
+    plan: Plan, document: PlanDocument, took_s: float | None, last: Run | None, written: Mapping[UUID, int]
+) -> Row:
     return Row(
         plan=plan,
-        latest=version.number,
-        sentences=sentences(document),
+        topic=_TOPIC_OF.get(plan.builtin, "More") if plan.builtin else OWN,
+        question=document.question or sentences(document)[0][1],
+        is_question=bool(document.question),
+        only_describes=document.repeats < MIN_BLOCKS,
+        overwrites=overwrites_drives(document),
         outline=outline(document) if _characters(document) <= MAX_CHARACTERS else None,
-        runs=used.runs if used else 0,
         took_s=took_s,
-        last_run_at=used.last_at if used else None,
-        last_run_number=used.last_number if used else None,
+        last=last,
+        written_bytes=written.get(last.pk, 0) if last else None,
     )
+
+
+def overwrites_drives(document: PlanDocument) -> bool:
+    """Whether the plan overwrites block devices, or drives of a pool, if it runs on them."""
+    return any(_overwrites_drives(factor_texts(document, part), part) for part in document.parts)
+
+
+def _overwrites_drives(texts: Mapping[str, str], part: Part) -> bool:
+    if "layout" in texts:
+        return True
+    writing = (text for name, text in texts.items() if stream_and_factor(name)[1] in ("pattern", BEFORE))
+    return "block" in part.on and (PURGE in texts or any(_WRITES.search(text) for text in writing))
 
 
 def sentences(document: PlanDocument) -> list[tuple[str, str]]:

@@ -221,8 +221,10 @@ def plans_page(request: HttpRequest) -> HttpResponse:
     shown = Shown(asked) if asked in set(Shown) else Shown.ALL
     search = request.GET.get("q", "")[:MAX_SEARCH_LENGTH]
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
+    listed = rows(list(pages.object_list))
     context = {
-        "rows": rows(list(pages.object_list)),
+        "rows": listed,
+        "last_runs": [row.last for row in listed if row.last],
         "pages": pages,
         "search": search,
         "shown": shown,

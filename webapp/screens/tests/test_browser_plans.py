@@ -231,7 +231,8 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
 def test_deleting_can_be_undone(page: Page) -> None:
     first_look()
     page.goto("/plans/")
-    page.get_by_role("button", name="Delete First look").click()
+    page.get_by_label("More actions for First look").click()
+    page.get_by_role("button", name="Delete").click()
     expect(page.get_by_text("First look is deleted")).to_be_visible()
     expect(page.get_by_role("link", name="First look")).to_have_count(0)
     page.get_by_role("button", name="Undo").click()

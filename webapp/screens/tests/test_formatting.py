@@ -25,3 +25,11 @@ FORMATTERS: dict[str, Callable[[float], str]] = {
 def test_it_says_what_the_script_side_says(name: str) -> None:
     examples = [tuple(example) for example in VECTORS[name]]
     assert [(value, FORMATTERS[name](value)) for value, _ in examples] == examples
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(0, "≈ 0 s"), (59.9, "≈ 59 s"), (60, "≈ 1 min"), (122, "≈ 2 min"), (3599, "≈ 1 h 00 min"), (90_000, "≈ 1 d 1 h")],
+)
+def test_an_estimate_of_minutes_has_no_seconds(value_s: float, text: str) -> None:
+    assert formatting.estimated_duration(value_s) == text

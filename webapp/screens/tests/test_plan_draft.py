@@ -60,6 +60,7 @@ plans = st.builds(
     title=names,
     parts=st.lists(parts, min_size=1, max_size=3).map(tuple),
     common=factors,
+    question=names.map(str.strip),
     note=names,
     repeats=st.integers(1, 100),
     order=st.sampled_from(Order),

@@ -12,6 +12,8 @@ from django.utils import timezone
 from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN, load_builtin_plans
+from webapp.results.models import Result
+from webapp.screens.plans.library import OWN, TOPICS, Row
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, a_version, first_look
 from webapp.tests.factories.results import finish_run
@@ -27,30 +29,61 @@ def test_it_says_what_to_do_while_there_is_no_plan(operator: Client, viewer: Cli
     assert "operators create new ones" in text_of(viewer, "/plans/")
 
 
-def test_it_describes_plans_in_sentences_with_their_size(operator: Client) -> None:
+def listed(client: Client, address: str = "/plans/") -> dict[str, Row]:
+    """The rows of the list by the name of the plan, in their order."""
+    return {row.plan.slug: row for row in client.get(address).context["rows"]}
+
+
+def test_a_plan_without_a_question_says_what_it_measures(operator: Client) -> None:
     first_look()
-    page = text_of(operator, "/plans/")
-    assert "random read and write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
-    assert re.search(r'<td class="num">36</td>', page)
-    assert "≈ 2 min 02 s" in page
-    assert "never" in page
+    row = listed(operator)["first-look"]
+    assert row.question == "random read and write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each"
+    assert not row.is_question
+    assert row.outline is not None
+    assert row.outline.trials_high == 36
+    assert (row.last, row.took_s, row.written_bytes) == (None, None, None)
+    assert "≈ 2 min</td>" in text_of(operator, "/plans/")
 
 
-def test_the_bm_flash_grid_has_the_sentence_of_its_authors(operator: Client) -> None:
+def test_each_built_in_plan_has_a_question_and_a_topic(operator: Client) -> None:
     load_builtin_plans()
-    page = text_of(operator, "/plans/")
-    assert "random read and write · 512 B to 4 MiB · psync · 1, 10, 40 threads · queue depth 1 · 10 s each" in page
-    assert page.count(">built in</span>") == len(list(BUILTIN.glob("*.yaml")))
-    assert "/plans/bm-flash-grid/edit/" not in page
-    assert "6–36" in page  # first look: on a device, on a directory
+    first_look(slug="mine")
+    rows = listed(operator)
+    assert next(iter(rows)) == "mine"
+    assert [row.topic for row in rows.values()] == [OWN, *(topic for topic, names in TOPICS.items() for _ in names)]
+    assert {name for names in TOPICS.values() for name in names} == {path.stem for path in BUILTIN.glob("*.yaml")}
+    assert all(row.is_question for row in rows.values() if row.plan.builtin)
+    assert "/plans/bm-flash-grid/edit/" not in text_of(operator, "/plans/")
 
 
-def test_it_shows_how_long_runs_took_and_the_last_one(operator: Client) -> None:
-    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+def test_it_says_which_plans_overwrite_drives(operator: Client) -> None:
+    load_builtin_plans()
+    notes = {version.plan.slug: read(version.document).note for version in PlanVersion.objects.select_related("plan")}
+    rows = listed(operator)
+    assert {name for name, row in rows.items() if row.overwrites} == {
+        name for name, note in notes.items() if "destroys all data" in " ".join(note.split())
+    }
+
+
+@pytest.mark.parametrize(("repeats", "describes"), [(1, True), (2, True), (3, False)])
+def test_it_says_which_plans_only_describe(operator: Client, repeats: int, describes: bool) -> None:
+    first_look(msgspec.structs.replace(FIRST_LOOK, repeats=repeats))
+    assert listed(operator)["first-look"].only_describes is describes
+
+
+def test_it_shows_the_answer_and_the_writes_of_the_last_run_that_ended(operator: Client) -> None:
+    target = storage1_scratch(a_host("storage1"))
+    run = first_look_run(first_look(), [target])
     finish_run(run)
-    page = text_of(operator, "/plans/")
-    assert '<a href="/runs/1/"><time' in page
-    assert "median of its runs" in page
+    first_look_run(first_look(), [target])
+    row = listed(operator)["first-look"]
+    assert row.last == run
+    assert row.written_bytes == sum(
+        result.bytes or 0 for result in Result.objects.filter(run=run) if result.direction == "write"
+    )
+    assert row.written_bytes > 0
+    assert row.took_s is not None
+    assert '<a href="/runs/1/"' in text_of(operator, "/plans/")
 
 
 def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:
@@ -84,7 +117,7 @@ def test_it_deletes_with_a_button_to_undo_it(operator: Client) -> None:
     assert "First look is deleted" in page
     assert 'action="/plans/first-look/undelete/"' in page
     assert "/plans/first-look/edit/" not in page
-    assert "Bring back" in text_of(operator, "/plans/?show=deleted")
+    assert 'action="/plans/first-look/undelete/"' in text_of(operator, "/plans/?show=deleted")
     assert "was already deleted" in operator.post("/plans/first-look/delete/", follow=True).content.decode()
     assert "First look is restored" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
     assert "is not deleted" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
@@ -99,6 +132,15 @@ def test_a_deleted_plan_can_still_be_read(operator: Client) -> None:
     assert "/plans/first-look/edit/" not in page
     assert operator.get("/plans/first-look/versions/").status_code == 200
     assert operator.get("/plans/first-look/edit/")["Location"] == "/plans/first-look/"
+
+
+def test_start_leads_to_the_choice_of_targets(operator: Client, viewer: Client) -> None:
+    first_look()
+    target = storage1_scratch(a_host("storage1"))
+    assert 'href="/plans/first-look/#where"' in text_of(operator, "/plans/")
+    assert "#where" not in text_of(viewer, "/plans/")
+    _, _, after = text_of(operator, "/plans/first-look/").partition('id="where"')
+    assert f'name="target" value="{target.pk}"' in after
 
 
 def test_it_copies_into_the_editor(operator: Client) -> None:
