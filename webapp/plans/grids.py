@@ -526,7 +526,7 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
 
 
 def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequence[PartGrid]) -> list[FieldProblem]:
-    said = {(one.field, one.message) for one in common}
+    said = {one.field for one in common}
     names = Counter(part.name for part in document.parts)
     found = []
     for number, grid in enumerate(grids):
@@ -540,7 +540,7 @@ def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequenc
         found += [
             _problem(_place(number, one.field, part, document), one, part)
             for one in grid.found
-            if one.field in part.factors or (one.field, one.message) not in said
+            if one.field in part.factors or one.field not in said
         ]
     return list(dict.fromkeys(found))
 

@@ -10,7 +10,7 @@ from webapp.plans import services
 from webapp.plans.document import Part, read
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
-from webapp.plans.grids import PlanRefused
+from webapp.plans.grids import PlanRefused, document_problems
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
@@ -185,6 +185,14 @@ def test_a_plan_that_can_run_nowhere_is_refused_with_the_place(
     assert caught.value.problems[0].place == place
     assert words in str(caught.value.problems[0])
     assert not Plan.objects.exists()
+
+
+def test_a_problem_of_a_common_factor_appears_once_whatever_the_order_of_factors() -> None:
+    """How many unknown factors get a suggestion depends on the order."""
+    shared = dict.fromkeys(("engine", "pattern", "read_percent", "block_split", "copy_method", "stream"), "4k")
+    places = [problem.place for problem in document_problems(document(part(), common=shared))]
+    assert places.count("common.stream") == 1
+    assert "parts.0" not in places
 
 
 def test_a_deleted_builtin_plan_stays_deleted() -> None:
