@@ -149,17 +149,19 @@ def _write(slot: str, key: bytes, packed: bytes) -> None:
 
 
 def _claim(slot: str, key: bytes) -> bytes | None:
-    """The answer that another thread or process is computing. None if nobody is: the caller computes it, and others
-    wait."""
+    """The answer that another thread or process is computing, or has computed since the caller looked. None if nobody
+    is: the caller computes it, and others wait."""
     until_s = time.monotonic() + COMPUTING_S
     for_ms = round(1000 * COMPUTING_S)
-    while _ask(lambda client: bool(client.set(_claimed(key), b"", nx=True, px=for_ms))) is False:
-        if time.monotonic() > until_s:
+    while True:
+        taken = _ask(lambda client: bool(client.set(_claimed(key), b"", nx=True, px=for_ms)))
+        if packed := _read([slot], [key])[0]:
+            if taken:
+                _ask(lambda client: client.delete(_claimed(key)))
+            return packed
+        if taken is not False or time.monotonic() > until_s:
             return None
         time.sleep(ASK_AGAIN_S)
-        if packed := _read([slot], [key])[0]:
-            return packed
-    return None
 
 
 def _claimed(key: bytes) -> str:

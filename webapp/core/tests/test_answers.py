@@ -37,6 +37,8 @@ def answer(texts: Sequence[str], scopes: Sequence[str], kind: type[Number], comp
 @pytest.fixture(autouse=True)
 def _no_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_silent_until_s", 0.0)
+    monkeypatch.setattr(answers, "REDIS_LIMIT_S", 10.0)  # beside other tests, Redis may answer late
+    answers._client.cache_clear()
     for key in answers._client().scan_iter("answer:*"):
         answers._client().delete(key)
 
@@ -138,6 +140,27 @@ def test_a_second_reader_waits_for_the_answer_that_is_being_computed(monkeypatch
     second.join(10)
     assert values == [1.0, 1.0]
     assert compute.times == 1
+
+
+@pytest.mark.django_db
+def test_an_answer_that_was_stored_after_the_caller_looked_is_not_computed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compute = Counted()
+    read, times = answers._read, 0
+
+    def too_early(slots: Sequence[str], keys: Sequence[bytes]) -> list[bytes | None]:
+        nonlocal times
+        times += 1
+        if times > 1:
+            return read(slots, keys)
+        answer(["a"], [], Number, compute)  # another reader computes and stores it now
+        return [None]
+
+    monkeypatch.setattr(answers, "_read", too_early)
+    assert answer(["a"], [], Number, compute).value == 1.0
+    assert compute.times == 1
+    assert list(answers._client().scan_iter("answer:claimed:*")) == []
 
 
 @pytest.mark.django_db
