@@ -11,6 +11,7 @@ choose. The exception are drives of one model behind a controller or in a host, 
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from webapp.analysis.facts import EFFECTS, setting_of
 from webapp.bench.products import Kind, Product
@@ -151,6 +152,7 @@ def _settings(rows: Sequence[ResultRow], ignored: Collection[str]) -> Iterator[M
             yield Mixed(f"{len(several[name])} levels of {FACTORS[name].label}", several[name], name)
 
 
+@lru_cache(maxsize=4_096)  # asked for each fact of each cell
 def _setting(fact: str) -> str:
     name = setting_of(fact)
     return name if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING else ""

@@ -80,8 +80,8 @@ def number_of(level: Value) -> tuple[float, str] | None:
 
 def label_order(point: Mapping[str, Value]) -> tuple[object, ...]:
     """Sorts by the numbers of labels, then by their texts."""
-    levels = [level for name, level in sorted(point.items()) if is_label(name)]
-    return tuple((number_of(level) or (math.inf, ""), str(level)) for level in levels)
+    labels = sorted((name, level) for name, level in point.items() if is_label(name))
+    return tuple((number_of(level) or (math.inf, ""), str(level)) for _, level in labels)
 
 
 def drive_of(row: ResultRow) -> tuple[str, ...]:

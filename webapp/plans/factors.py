@@ -160,6 +160,9 @@ class _Factors(Mapping[str, Factor]):
     def __getitem__(self, name: str) -> Factor:
         return self._listed.get(name) or self._of_stream(name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._listed or super().__contains__(name)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._listed)
 
