@@ -1,6 +1,6 @@
 """Schedules and their past due times."""
 
-from datetime import datetime, time
+from datetime import date, datetime, time
 from typing import Literal
 from uuid import UUID
 
@@ -31,7 +31,7 @@ from webapp.schedules.models import (
 )
 from webapp.schedules.selectors import all_targets, schedules_list, state_of
 from webapp.schedules.services import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
-from webapp.schedules.timing import outlook, trigger_in_words, window_of
+from webapp.schedules.timing import MAX_EXCEPT_DAYS, outlook, trigger_in_words, window_of
 
 # Schedules: list, read, save, arm, switch on and off, delete.
 
@@ -52,7 +52,7 @@ class ScheduleIn(Input):
     """`targets` are host/target, or `group` is the slug of a host group. Limits are in seconds from the due time.
 
     Fields of other triggers are ignored: `once_at` for once, `cron` for cron, `after_schedule` (id) and
-    `after_run` (number) for the others.
+    `after_run` (number) for the others. `first_day`, `last_day` and `except_days` belong to cron.
     """
 
     name: str = Field(max_length=MAX_NAME)
@@ -65,6 +65,9 @@ class ScheduleIn(Input):
     once_at: datetime | None = None
     cron: str = Field("", max_length=100)
     time_zone: str = Field("UTC", max_length=64)
+    first_day: date | None = None
+    last_day: date | None = None
+    except_days: list[date] = Field([], max_length=MAX_EXCEPT_DAYS)
     after_schedule: int | None = None
     after_run: int | None = None
     condition: Condition = Condition.DONE
@@ -108,6 +111,10 @@ class ScheduleOut(Schema):
     once_at: datetime | None
     cron: str
     time_zone: str
+    first_day: date | None
+    last_day: date | None
+    except_days: list[date]
+    paused_until: datetime | None
     after_schedule: int | None
     after_run: int | None
     condition: str
@@ -186,6 +193,10 @@ class OutlookOut(Schema):
     overwrites: list[str]
 
 
+class PauseIn(Input):
+    until: datetime
+
+
 class ArmScheduleIn(Input):
     serials: list[str] = Field(min_length=1, max_length=MAX_TARGETS)
     until: datetime
@@ -222,6 +233,9 @@ def _spec(payload: ScheduleIn) -> ScheduleSpec:
         overlap=payload.overlap,
         priority=Priority[payload.priority.upper()],
         note=payload.note,
+        first_day=payload.first_day,
+        last_day=payload.last_day,
+        except_days=payload.except_days,
     )
 
 
@@ -326,6 +340,27 @@ def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
 def disarm(request: HttpRequest, key: int) -> Schedule:
     """Disarm a schedule: its later runs overwrite nothing. Safe to repeat."""
     arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/pause", response=ScheduleOut, auth=OPERATORS)
+def pause(request: HttpRequest, key: int, payload: PauseIn) -> Schedule:
+    """Skip the due times of a recurring schedule before the given time. Started runs continue. Safe to repeat."""
+    services.pause_schedule(schedule=schedule_with(key), until=_aware(payload.until), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/resume", response=ScheduleOut, auth=OPERATORS)
+def resume(request: HttpRequest, key: int) -> Schedule:
+    """End the pause of a schedule. Safe to repeat."""
+    services.resume_schedule(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/skip-next", response=ScheduleOut, auth=OPERATORS)
+def skip_next(request: HttpRequest, key: int) -> Schedule:
+    """Skip the next due time of a recurring schedule, by a pause until one minute after it."""
+    services.skip_next(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 

@@ -87,7 +87,12 @@ class Schedule(models.Model):
     trigger = models.CharField(max_length=14, choices=Trigger.choices)
     once_at = models.DateTimeField(null=True)
     cron = models.CharField(max_length=100, blank=True)
-    time_zone = models.CharField(max_length=64, default="UTC")  # IANA name: of the cron line and the window
+    time_zone = models.CharField(max_length=64, default="UTC")  # IANA name: of the cron line, its days and the window
+    # Of a cron line: the days on which it is due, and a pause that a person ordered. See timing.due_after.
+    first_day = models.DateField(null=True)
+    last_day = models.DateField(null=True)
+    except_days = models.JSONField(default=list)  # as 2026-12-24, ascending
+    paused_until = models.DateTimeField(null=True)
     after_schedule = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="followers")
     after_run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="followed_by")
     condition = models.CharField(max_length=4, choices=Condition.choices, default=Condition.DONE)

@@ -87,11 +87,12 @@ def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
 
 
 def is_finished() -> Q:
-    """Condition on schedules: switched on, due only once, that time has passed, and the run has ended."""
+    """Condition on schedules: switched on, its only due time or its last day has passed, and its runs have ended."""
     occurrences = Occurrence.objects.filter(schedule=OuterRef("pk"))
     after_run = Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False) & Exists(occurrences)
     is_open = Exists(occurrences.filter(state__in=OPEN_OCCURRENCE_STATES))
-    return Q(enabled=True, next_due_at=None) & (Q(trigger=Trigger.ONCE) | after_run) & ~is_open
+    past_last_day = Q(trigger=Trigger.CRON, last_day__isnull=False)
+    return Q(enabled=True, next_due_at=None) & (Q(trigger=Trigger.ONCE) | past_last_day | after_run) & ~is_open
 
 
 def state_of(schedule: Schedule) -> ScheduleState:

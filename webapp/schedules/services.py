@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import date, datetime, time, timedelta
 
 from django.db import transaction
 from django.utils import timezone
@@ -34,7 +34,7 @@ from webapp.schedules.models import (
 )
 from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets, group_targets, lock_schedules, locked_present, locked_schedule
-from webapp.schedules.timing import checked_line, due_after, refuse_impossible
+from webapp.schedules.timing import FARTHEST, checked_line, due_after, refuse_days, refuse_impossible
 
 # A person's choices for a schedule, checked and copied into an unsaved row.
 
@@ -76,6 +76,9 @@ class ScheduleSpec:
     overlap: Overlap = Overlap.SKIP
     priority: Priority = Priority.NORMAL
     note: str = ""
+    first_day: date | None = None  # these three only of a cron line, in `time_zone`
+    last_day: date | None = None
+    except_days: Sequence[date] = ()
 
 
 def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedule:
@@ -91,6 +94,7 @@ def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedul
     _set_trigger(schedule, spec)
     _set_window(schedule, spec)
     _set_limits(schedule, spec)
+    _set_days(schedule, spec, now=now)
     refuse_impossible(schedule, now, kept_trigger=kept_trigger)
     return schedule
 
@@ -129,7 +133,7 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
     """Keep only the value that belongs to the trigger."""
     schedule.trigger, schedule.condition = spec.trigger, spec.condition
     schedule.once_at = spec.once_at if spec.trigger == Trigger.ONCE else None
-    schedule.cron = checked_line(spec.cron) if spec.trigger == Trigger.CRON else ""
+    schedule.cron = checked_line(spec.cron, schedule.name) if spec.trigger == Trigger.CRON else ""
     schedule.after_schedule = spec.after_schedule if spec.trigger == Trigger.AFTER_SCHEDULE else None
     schedule.after_run = spec.after_run if spec.trigger == Trigger.AFTER_RUN else None
     if spec.trigger == Trigger.ONCE and spec.once_at is None:
@@ -138,6 +142,21 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
         raise Refusal("trigger_refused", "Choose a run that has not ended.")
     if spec.trigger == Trigger.AFTER_SCHEDULE:
         _refuse_circle(schedule, spec.after_schedule)
+
+
+def _set_days(schedule: Schedule, spec: ScheduleSpec, *, now: datetime) -> None:
+    """Days that have passed may stay, and may not be chosen."""
+    is_recurring = spec.trigger == Trigger.CRON
+    before = schedule.last_day
+    schedule.first_day = spec.first_day if is_recurring else None
+    schedule.last_day = spec.last_day if is_recurring else None
+    schedule.except_days = [day.isoformat() for day in sorted({*spec.except_days})] if is_recurring else []
+    if not is_recurring:
+        schedule.paused_until = None
+        return
+    refuse_days(spec.first_day, spec.last_day, spec.except_days, now)
+    if schedule.last_day and schedule.last_day != before and next(due_after(schedule, now), None) is None:
+        raise Refusal("days_refused", f"It is never due until {schedule.last_day}. Choose a later last day.")
 
 
 def _refuse_circle(schedule: Schedule, before: Schedule | None) -> None:
@@ -305,6 +324,45 @@ def make_due(*, schedule: Schedule, by: User) -> None:
     made = [one.pk for one in make_occurrences(locked, timezone.now())]
     locked.occurrences.filter(pk__in=made).update(requested_by=by)
     audit(by=by, action="schedule.run_now", on=locked)
+
+
+@transaction.atomic
+def pause_schedule(*, schedule: Schedule, until: datetime, by: User) -> None:
+    """It is not due before `until`. Waiting occurrences and started runs continue.
+
+    Raises Refusal pause_refused for a schedule without a cron line, and for a time that has passed.
+    """
+    now = timezone.now()
+    if not now < until < now + FARTHEST:
+        raise Refusal("pause_refused", "Choose a time in the future, within the next ten years.")
+    _pause(schedule, until, "schedule.pause", by)
+
+
+@transaction.atomic
+def resume_schedule(*, schedule: Schedule, by: User) -> None:
+    """End its pause: it is due from now on."""
+    if locked_present(schedule).paused_until is not None:
+        _pause(schedule, None, "schedule.resume", by)
+
+
+@transaction.atomic
+def skip_next(*, schedule: Schedule, by: User) -> None:
+    """Pause it until after its next due time. Raises Refusal pause_refused if there is none."""
+    due = locked_present(schedule).next_due_at
+    if due is None:
+        raise Refusal("pause_refused", "The schedule has no next due time.")
+    _pause(schedule, due + timedelta(minutes=1), "schedule.skip_next", by)
+
+
+def _pause(schedule: Schedule, until: datetime | None, action: str, by: User) -> None:
+    locked = locked_present(schedule)
+    if locked.trigger != Trigger.CRON:
+        raise Refusal("pause_refused", "Only a recurring schedule can be paused. Switch this one off.")
+    make_occurrences_due(locked, timezone.now())
+    locked.paused_until = until
+    _set_next(locked)
+    locked.save(update_fields=["paused_until", "next_due_at"])
+    audit(by=by, action=action, on=locked, detail={"until": until.isoformat()} if until else {})
 
 
 @transaction.atomic

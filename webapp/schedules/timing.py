@@ -1,7 +1,8 @@
 """When a schedule is due: its due times, its window and its time limits, and whether they can fit together."""
 
+import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import islice, takewhile
@@ -11,6 +12,7 @@ from cronsim import CronSim, CronSimError
 from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
+from webapp.core.parameters import FIRST_YEAR
 from webapp.core.windows import WeeklyWindow, local_time, time_zone, weekly_window
 from webapp.notices.models import Event
 from webapp.notices.services import announce
@@ -120,12 +122,43 @@ def just_before(moment: datetime) -> datetime:
     return moment.astimezone(UTC) - timedelta(microseconds=1)
 
 
-def checked_line(line: str) -> str:
-    """The line with single spaces. Raises Refusal cron_refused if it cannot be read or never matches a date."""
-    written, now = " ".join(line.split()), datetime.now(UTC)
+# Names of usual lines, as in https://manpages.debian.org/bookworm/cron/crontab.5.en.html
+NICKNAMES = {
+    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *",
+}  # fmt: skip
+_RANGES = ((0, 59), (0, 23), (1, 28), (1, 12), (0, 6))  # of H, by field; each month has 28 days
+_SPREAD = re.compile(r"H(?:\((\d{1,2})-(\d{1,2})\))?(?:/(\d{1,2}))?", re.ASCII)
+
+
+def checked_line(line: str, name: str = "") -> str:
+    """The line with single spaces, without nicknames and H. Raises Refusal cron_refused if it cannot be read or never
+    matches a date.
+
+    H is a number that follows from the `name` of the schedule, so that schedules do not all start at full hours:
+    `H 2 * * *`, `H/15 * * * *`, `H(0-29) H(1-4) * * *`, as in Jenkins. The same name gives the same number.
+    """
+    words = NICKNAMES.get(line.strip().lower(), line).split()
+    written, now = " ".join(_spread(word, place, name) for place, word in enumerate(words)), datetime.now(UTC)
     if next(due_times(written, ZoneInfo("UTC"), now), None) is None:
         raise Refusal("cron_refused", f"The cron line “{written}” matches no date in the next 50 years.")
     return written
+
+
+def _spread(word: str, place: int, name: str) -> str:
+    """A field without H; unchanged if it has none, or if it cannot be read."""
+    chosen = _SPREAD.fullmatch(word)
+    if chosen is None or place >= len(_RANGES):
+        return word
+    lowest, highest = _RANGES[place]
+    first, last = int(chosen[1] or lowest), int(chosen[2] or highest)
+    step = int(chosen[3] or 0)
+    if not lowest <= first <= last <= highest or (chosen[3] and not step):
+        return word
+    number = int.from_bytes(hashlib.sha256(f"{place} {name}".encode()).digest()[:8])
+    if not step:
+        return str(first + number % (last - first + 1))
+    return f"{first + number % min(step, last - first + 1)}-{last}/{step}"
 
 
 def in_words(line: str) -> str:
@@ -153,8 +186,15 @@ def _every(on_weekdays: str) -> str:
     return on_weekdays.replace("on ", "on every ", 1) if plain else on_weekdays
 
 
-def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
-    """The number of due times from `start` to `end` (exclusive). A line for every minute is counted by day."""
+def count_between(schedule: Schedule, start: datetime, end: datetime) -> int:
+    """The number of due times from `start` to `end` (exclusive)."""
+    if schedule.first_day or schedule.last_day or schedule.except_days or schedule.paused_until:
+        return sum(1 for _ in takewhile(lambda due: due < end, due_after(schedule, just_before(start))))
+    return count_of_line(schedule.cron, time_zone(schedule.time_zone), start, end)
+
+
+def count_of_line(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
+    """As `count_between`. A line for every minute is counted by day."""
     total, here = 0, start.astimezone(zone)
     while here < end:
         midnight = datetime.combine(here.date() + timedelta(days=1), time.min, zone)
@@ -208,11 +248,75 @@ HORIZON = timedelta(days=30 * 365)  # every cron line that matches a date does s
 
 
 def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
-    """Due times after a moment, ascending. None for a schedule without a time."""
+    """Due times after a moment, ascending. None for a schedule without a time.
+
+    A recurring one is due from its first to its last day, except on some days and before the end of its pause; days
+    are those of its time zone.
+    """
     if schedule.trigger == Trigger.CRON:
-        yield from due_times(schedule.cron, time_zone(schedule.time_zone), after)
+        yield from _on_its_days(schedule, after)
     elif schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at > after:
         yield schedule.once_at
+
+
+def _on_its_days(schedule: Schedule, after: datetime) -> Iterator[datetime]:
+    zone, left_out = time_zone(schedule.time_zone), frozenset(schedule.except_days)
+    begins = [after]
+    if schedule.paused_until:
+        begins.append(just_before(schedule.paused_until))
+    if schedule.first_day:
+        begins.append(just_before(datetime.combine(schedule.first_day, time.min, zone)))
+    for due in due_times(schedule.cron, zone, max(begins)):
+        day = due.astimezone(zone).date()
+        if schedule.last_day and day > schedule.last_day:
+            return
+        if day.isoformat() not in left_out:
+            yield due
+
+
+MAX_EXCEPT_DAYS = 400
+
+
+def refuse_days(first_day: date | None, last_day: date | None, except_days: Collection[date], now: datetime) -> None:
+    """Raises Refusal days_refused."""
+    latest = (now + FARTHEST).date()
+    if any(day and not FIRST_YEAR <= day.year <= latest.year for day in (first_day, last_day)):
+        raise Refusal("days_refused", f"The first and last day must be in the years {FIRST_YEAR} to {latest.year}.")
+    if first_day and last_day and last_day < first_day:
+        raise Refusal("days_refused", f"The last day, {last_day}, is before the first day, {first_day}.")
+    if len(except_days) > MAX_EXCEPT_DAYS:
+        words = f"{len(except_days):,} excluded days are too many; the maximum is {MAX_EXCEPT_DAYS}."
+        raise Refusal("days_refused", words)
+
+
+def read_days(text: str) -> tuple[date, ...]:
+    """`2026-12-24..2026-12-26, 2027-01-01`, ascending, each once. Raises Refusal days_refused."""
+    days: set[date] = set()
+    for word in re.split(r"[,;\s]+", text.strip()):
+        first, _, last = word.partition("..")
+        if not word:
+            continue
+        try:
+            start, end = date.fromisoformat(first), date.fromisoformat(last or first)
+        except ValueError as error:
+            raise Refusal(
+                "days_refused", f"“{word[:40]}” is no date. Write 2026-12-24 or 2026-12-24..2026-12-26."
+            ) from error
+        if not 0 <= (end - start).days < MAX_EXCEPT_DAYS:
+            raise Refusal("days_refused", f"“{word[:40]}” must be 1 to {MAX_EXCEPT_DAYS} days, the first day first.")
+        days |= {start + timedelta(days=number) for number in range((end - start).days + 1)}
+    return tuple(sorted(days))
+
+
+def written_days(days: Iterable[str], to: str = "..") -> str:
+    """As `read_days` reads them."""
+    spans: list[list[date]] = []
+    for day in sorted(map(date.fromisoformat, days)):
+        if spans and day - spans[-1][1] == timedelta(days=1):
+            spans[-1][1] = day
+        else:
+            spans.append([day, day])
+    return ", ".join(f"{first}" if first == last else f"{first}{to}{last}" for first, last in spans)
 
 
 def window_of(schedule: Schedule) -> WeeklyWindow | None:
@@ -304,9 +408,17 @@ def trigger_in_words(schedule: Schedule) -> str:
     how = " if it is done" if schedule.condition == Condition.DONE else ", with any result"
     match schedule.trigger:
         case Trigger.CRON:
-            return f"{in_words(schedule.cron)} ({schedule.time_zone})"
+            return f"{in_words(schedule.cron)}{_days_in_words(schedule)} ({schedule.time_zone})"
         case Trigger.AFTER_SCHEDULE:
             return f"After each run of schedule “{schedule.after_schedule}”{how}"
         case Trigger.AFTER_RUN:
             return f"Once, after run {schedule.after_run.number if schedule.after_run else ''}{how}"
     return "Once"
+
+
+def _days_in_words(schedule: Schedule) -> str:
+    """“, from 2026-12-01 to 2026-12-31, not on 2026-12-24..2026-12-26”"""
+    ends = [f" from {schedule.first_day}"] if schedule.first_day else []
+    ends += [f" {'to' if ends else 'until'} {schedule.last_day}"] if schedule.last_day else []
+    left_out = f", not on {written_days(schedule.except_days, ' to ')}" if schedule.except_days else ""
+    return ("," + "".join(ends) if ends else "") + left_out

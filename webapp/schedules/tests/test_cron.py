@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.schedules.timing import checked_line, count_between, due_times, in_words
+from webapp.schedules.timing import checked_line, count_of_line, due_times, in_words
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -55,7 +55,7 @@ def test_a_line_with_a_wildcard_hour_or_minute_follows_the_clock() -> None:
         ("0 0 * 13 *", "its month is not valid"),
         ("0 0 * * 9", "its day-of-week is not valid"),
         ("0 22 * *", "it needs five fields: minute, hour, day of the month, month and day of the week"),
-        ("@daily", "it needs five fields"),
+        ("@reboot", "it needs five fields"),
         ("* * * * * *", "it needs five fields"),  # seconds
         ("", "it needs five fields"),
         ("0 22 * * * rm -rf /", "it needs five fields"),
@@ -109,13 +109,13 @@ def test_days_of_the_month_and_of_the_week_are_joined_as_cron_joins_them(line: s
 def test_due_times_are_counted_as_they_are_listed(line: str, start: datetime, hours: int) -> None:
     end = start + timedelta(hours=hours)
     listed = takewhile(lambda due: due < end, due_times(line, BERLIN, start - timedelta(microseconds=1)))
-    assert count_between(line, BERLIN, start, end) == sum(1 for _ in listed)
+    assert count_of_line(line, BERLIN, start, end) == sum(1 for _ in listed)
 
 
 def test_due_times_are_counted_where_the_hour_before_midnight_is_repeated() -> None:
     beirut, midnight = ZoneInfo("Asia/Beirut"), datetime(2026, 10, 24, 22, tzinfo=UTC)
-    assert count_between("* * * * *", beirut, midnight - timedelta(hours=2), midnight) == 120
-    assert count_between("* * * * *", beirut, midnight, midnight + timedelta(hours=24)) == 1440
+    assert count_of_line("* * * * *", beirut, midnight - timedelta(hours=2), midnight) == 120
+    assert count_of_line("* * * * *", beirut, midnight, midnight + timedelta(hours=24)) == 1440
 
 
 @pytest.mark.parametrize(
@@ -141,4 +141,4 @@ def test_a_line_with_a_wildcard_is_due_whenever_the_clock_shows_it(
 def test_a_time_in_a_gap_before_midnight_is_counted_on_the_next_day() -> None:
     zone = ZoneInfo("America/Nuuk")  # 23:00 to 24:00 does not exist on 25 March 2028
     start, end = (datetime(2028, 3, day, tzinfo=zone) for day in (26, 27))
-    assert count_between("7,31 23 * * *", zone, start, end) == 3
+    assert count_of_line("7,31 23 * * *", zone, start, end) == 3

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
-from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -146,7 +145,7 @@ def _add_dues(
             days[date_there].entries.append(Entry(due, schedule))
         else:
             midnight = _midnight(date_there + timedelta(days=1), zone)
-            days[date_there].unlisted += count_between(schedule.cron, ZoneInfo(schedule.time_zone), due, midnight)
+            days[date_there].unlisted += count_between(schedule, due, midnight)
             dues = due_after(schedule, just_before(midnight))
 
 

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import uuid
 from dataclasses import dataclass, replace
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -19,6 +19,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import OPEN_RUN_STATES, Priority, Run
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.services import MAX_LIMIT_S, MAX_NOTE, ScheduleSpec, Window, drafted
+from webapp.schedules.timing import read_days, written_days
 
 # The form of a schedule: its fields, and their values as a `ScheduleSpec`.
 
@@ -47,6 +48,9 @@ class ScheduleForm(forms.Form):
     once_date = forms.DateField(required=False)
     once_time = forms.TimeField(required=False)
     cron = forms.CharField(required=False, max_length=100)
+    first_day = forms.DateField(required=False)
+    last_day = forms.DateField(required=False)
+    except_days = forms.CharField(required=False, max_length=10_000)
     after_schedule = forms.ModelChoiceField(Schedule.objects.none(), required=False)
     after_run = forms.ModelChoiceField(Run.objects.none(), required=False, to_field_name="number")
     condition = forms.ChoiceField(choices=Condition.choices, required=False)
@@ -84,6 +88,12 @@ class ScheduleForm(forms.Form):
         field = self.fields[name]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = rows
+
+    def clean_except_days(self) -> tuple[date, ...]:
+        try:
+            return read_days(self.cleaned_data["except_days"])
+        except Refusal as refusal:
+            raise forms.ValidationError(refusal.message) from refusal
 
     def clean_window_opens(self) -> time | None:
         return self._needed_with_window("window_opens", "Enter when the window opens.")
@@ -138,6 +148,9 @@ def spec_from(form: ScheduleForm) -> ScheduleSpec:
         overlap=Overlap(data.get("overlap") or Overlap.SKIP),
         priority=Priority(data.get("priority") or Priority.NORMAL),
         note=data.get("note", ""),
+        first_day=data.get("first_day"),
+        last_day=data.get("last_day"),
+        except_days=data.get("except_days") or (),
     )
 
 
@@ -212,6 +225,9 @@ def values_of(schedule: Schedule) -> dict[str, Any]:
         "once_date": f"{once:%Y-%m-%d}" if once else "",
         "once_time": f"{once:%H:%M}" if once else "",
         "cron": schedule.cron,
+        "first_day": f"{schedule.first_day or ''}",
+        "last_day": f"{schedule.last_day or ''}",
+        "except_days": written_days(schedule.except_days),
         "after_schedule": schedule.after_schedule_id,
         "after_run": schedule.after_run.number if schedule.after_run else None,
         "condition": schedule.condition,
@@ -273,6 +289,7 @@ _FIELD_OF = {  # code of a refusal -> field; trigger_refused and limit_refused d
     "targets_refused": "on",
     "plan_too_large": "version",
     "cron_refused": "cron",
+    "days_refused": "days",
     "time_zone_refused": "time_zone",
     "window_refused": "window",
     "deadline_refused": "deadline",
@@ -291,10 +308,11 @@ _FIELD_OF_TRIGGER = {
 _PLACE_OF = {
     "target": "on", "group": "on", "group_order": "on", "once_date": "once", "once_time": "once",
     "window_opens": "window", "window_closes": "window", "window_days": "window", "windowed": "window",
+    "first_day": "days", "last_day": "days", "except_days": "days",
     "start_unit": "start_within", "deadline_unit": "deadline", "at_deadline": "deadline",
 }  # fmt: skip
 # Without these, no due times can be shown, or wrong ones.
-PLACES_OF_TRIGGER = frozenset({"trigger", "time_zone", *_FIELD_OF_TRIGGER.values()})
+PLACES_OF_TRIGGER = frozenset({"trigger", "time_zone", "days", *_FIELD_OF_TRIGGER.values()})
 MAX_REFUSALS = 12
 
 
@@ -360,6 +378,8 @@ def _harmless(spec: ScheduleSpec, place: str) -> ScheduleSpec:
             return replace(spec, trigger=Trigger.CRON, cron="* * * * *")
         case "time_zone":
             return replace(spec, time_zone="UTC")
+        case "days":
+            return replace(spec, first_day=None, last_day=None, except_days=())
         case "window":
             return replace(spec, window=None)
         case "start_within":

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain, islice, takewhile
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -36,7 +36,10 @@ from webapp.schedules.selectors import (
 from webapp.schedules.services import (
     delete_schedule,
     make_due,
+    pause_schedule,
     restore_schedule,
+    resume_schedule,
+    skip_next,
     skip_occurrence,
     switch_off,
     switch_on,
@@ -271,6 +274,9 @@ def shown_schedule(request: HttpRequest, pk: int, typed: TypedArming = NOT_TYPED
         "trend": trend(schedule),
         "followers": schedule.followers.filter(deleted_at=None),
         "own": schedule.owner_id == person(request).pk,
+        "paused": schedule.paused_until is not None and schedule.paused_until > now,
+        "can_pause": schedule.enabled and schedule.trigger == Trigger.CRON and person(request).is_operator,
+        "tomorrow": (now.astimezone(ZoneInfo(schedule.time_zone)) + timedelta(days=1)).date(),
     }
     refused = typed is not NOT_TYPED
     return render(request, "screens/schedule.html", context, status=422 if refused else 200)
@@ -332,6 +338,39 @@ def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
         return redirect("schedule", pk=pk)
     said = f"“{schedule}” is switched off. A run that has started goes on."
     return _done(request, schedule, lambda by: switch_off(schedule=schedule, by=by), said)
+
+
+@operator_action
+def pause(request: HttpRequest, pk: int) -> HttpResponse:
+    """Until the beginning of the day that was chosen, in the schedule's time zone."""
+    schedule, day = _schedule(pk), request.POST.get("until", "")
+    said = f"“{schedule}” is paused. Its next due time is on {day} or later ({schedule.time_zone})."
+    return _done(
+        request, schedule, lambda by: pause_schedule(schedule=schedule, until=_start_of(day, schedule), by=by), said
+    )
+
+
+def _start_of(day: str, schedule: Schedule) -> datetime:
+    """Raises Refusal pause_refused."""
+    try:
+        return datetime.combine(date.fromisoformat(day), time.min, ZoneInfo(schedule.time_zone)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Refusal("pause_refused", "Choose the day on which it may run again.") from error
+
+
+@operator_action
+def resume(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    return _done(
+        request, schedule, lambda by: resume_schedule(schedule=schedule, by=by), f"“{schedule}” is not paused."
+    )
+
+
+@operator_action
+def skip_next_due(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    said = f"“{schedule}” skips its next due time."
+    return _done(request, schedule, lambda by: skip_next(schedule=schedule, by=by), said)
 
 
 @operator_action
