@@ -10,6 +10,7 @@ _CODES = {
     403: "not_allowed",
     404: "not_found",
     405: "method_not_allowed",
+    409: "changed_meanwhile",
     413: "too_large",
     429: "too_many_requests",
     500: "server_failed",
@@ -19,6 +20,7 @@ _MESSAGES = {
     400: "The request cannot be read.",
     403: "The page is out of date. Load it again, or send an API token.",  # the CSRF check: all else is an operation's
     404: "There is nothing at this address. /api/v1/openapi.json lists all addresses.",
+    409: "Another request changed the same data at the same time. Read them again, then repeat the request.",
     413: "The body is too large. Split it into several requests.",
     429: "Too many requests. Try again later.",
     500: "The server failed. Its log has the reason.",

@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 
 from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
-from webapp.core.people import good_name, lost_rights
+from webapp.core.people import good_name, lost_rights, person_called
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token
 
@@ -68,7 +68,7 @@ def role_of(groups: Collection[str]) -> Role | None:
 
 def _linked(identity: Identity) -> User | None:
     """The account of this name, if an admin allows it to be connected. Raises Refusal."""
-    user = User.objects.select_for_update(no_key=True).filter(username__iexact=good_name(identity.name)).first()
+    user = person_called(good_name(identity.name))
     if user is None:
         return None
     if not user.is_active:

@@ -10,7 +10,7 @@ from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.encoding import force_bytes
@@ -21,6 +21,7 @@ from webapp.core.models import FORMER, ApiToken, Role, User
 from webapp.core.services import audit, end_access
 
 MAX_NAME = 150  # characters, as in the column of AbstractUser
+_NAMES_LOCK = 0x4E414D45  # of PostgreSQL's advisory locks
 # Sent inside the transaction, with `user`: apps above delete the personal settings of a removed person.
 anonymised = Signal()
 # Sent inside the transaction, with `user` and `by`: the person may no longer change anything.
@@ -31,13 +32,20 @@ lost_rights = Signal()
 def invite_user(*, username: str, role: Role, by: User) -> User:
     """Create a person without a password; `password_link` lets them set one. Raises Refusal for the name."""
     name = good_name(username)
-    if User.objects.filter(username__iexact=name).exists():
+    if person_called(name):
         raise Refusal("username_taken", f"There is already a person called {name}. Choose another name.")
     user = User(username=name, role=role)
     user.set_unusable_password()
     user.save()
     audit(by=by, action="user.create", on=user, detail={"role": role.value})
     return user
+
+
+def person_called(name: str) -> User | None:
+    """The person with this name in any spelling, locked. Nobody else takes the name before this transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NAMES_LOCK])
+    return User.objects.select_for_update(no_key=True).filter(username__iexact=name).first()
 
 
 def good_name(username: str) -> str:

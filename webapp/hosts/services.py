@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 from django.conf import settings
-from django.db import DataError, IntegrityError, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import Exists, ProtectedError
 from django.utils import timezone
 
@@ -151,13 +151,18 @@ def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
 
 def _deleted(host: Host) -> bool:
     """Delete the host if possible: the database refuses while a trial or an order refers to it."""
-    try:
-        with transaction.atomic():
-            credentials.forget(host=host)
-            Host.objects.get(pk=host.pk).delete()
-    except ProtectedError:
-        return False
-    return True
+    for _ in range(2):
+        try:
+            with transaction.atomic():
+                credentials.forget(host=host)
+                Host.objects.get(pk=host.pk).delete()
+                connection.check_constraints()  # otherwise the commit checks them, which is too late to hide the host
+                return True
+        except ProtectedError:
+            return False
+        except IntegrityError:  # another request has just added a row that refers to the host: look at it too
+            continue
+    return False
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core import changes
-from webapp.core.errors import Refusal
+from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.results.models import Configuration, Sample, StreamRun
@@ -173,8 +173,13 @@ def _raw_delete(rows: QuerySet[Sample]) -> int:
 
 @transaction.atomic
 def delete_run(*, run: Run, by: User | None) -> None:
-    """Delete a run that is over, with its trials, results and samples; its plan stays. Raises Refusal run_open."""
-    locked = Run.objects.select_for_update().get(pk=run.pk)
+    """Delete a run that is over, with its trials, results and samples; its plan stays.
+
+    Raises Refusal run_open, NotFound run_unknown.
+    """
+    locked = Run.objects.select_for_update().filter(pk=run.pk).first()
+    if locked is None:
+        raise NotFound("run_unknown", f"Run {run.number} was deleted.")
     if locked.state in OPEN_RUN_STATES:
         raise Refusal("run_open", f"Run {locked.number} has not ended. Cancel it, and delete it after its end.")
     counts = {"trials": locked.trials.count(), "results": locked.results.count()}

@@ -12,7 +12,7 @@ from webapp.core.models import Counter, User
 from webapp.core.services import audit, count, counted
 from webapp.results.models import Result
 from webapp.runs.models import Run, Trial, TrialState
-from webapp.runs.states import ENDED_RUN_STATES
+from webapp.runs.states import ENDED_RUN_STATES, locked_run
 
 MAX_REASON_LENGTH = 500
 
@@ -47,7 +47,7 @@ def trust_trial(*, trial: Trial, by: User | None) -> None:
 def mark_run(*, run: Run, reason: str, by: User | None) -> None:
     """Mark all results of a run. Raises Refusal reason_missing or run_not_ended."""
     reason = _checked(reason)
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     if locked.state not in ENDED_RUN_STATES:
         raise Refusal("run_not_ended", "A run that is still open cannot be marked as a whole; cancel it first.")
     if locked.invalid_reason != reason:
@@ -59,7 +59,7 @@ def mark_run(*, run: Run, reason: str, by: User | None) -> None:
 @transaction.atomic
 def trust_run(*, run: Run, by: User | None) -> None:
     """Take back the mark of a run; trials that were marked on their own stay marked."""
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     if locked.invalid_reason:
         audit(by=by, action="run.valid", on=locked, detail={"reason": locked.invalid_reason})
         _change_run(locked, "")
@@ -77,7 +77,7 @@ def _checked(reason: str) -> str:
 
 def _locked_trial(trial: Trial) -> Trial:
     """The run first, as everybody locks; then nobody can mark the run in between."""
-    Run.objects.select_for_update(no_key=True).get(pk=trial.run_id)
+    locked_run(trial.run)
     return Trial.objects.select_for_update(no_key=True, of=("self",)).select_related("run").get(pk=trial.pk)
 
 

@@ -33,7 +33,7 @@ from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, lock_queue, positio
 from webapp.runs.durations import experience_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.reasons import Fields, sentence
-from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
+from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, locked_run
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 
 # Checks before a run starts: hosts online, capabilities available, drives armed.
@@ -307,7 +307,7 @@ def cancel_run(*, run: Run, by: User | None, code: str = "", fields: Fields | No
 
     `code` and `fields` are the reason of an automatic cancellation: see runs.reasons.
     """
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     if locked.state in ENDED_RUN_STATES or locked.state == RunState.CLOSING or locked.cancel_requested_at:
         return
     locked.cancel_requested_at, locked.cancel_code, locked.cancel_fields = timezone.now(), code, fields or {}

@@ -29,6 +29,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import tally
+from webapp.core.errors import NotFound
 from webapp.core.models import Counter, User
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -98,6 +99,14 @@ class Why:
     code: str
     fields: Fields
     by: User | None
+
+
+def locked_run(run: Run) -> Run:
+    """The current row of the run, locked until this transaction ends. Raises NotFound if it was deleted meanwhile."""
+    locked = Run.objects.select_for_update(no_key=True).filter(pk=run.pk).first()
+    if locked is None:
+        raise NotFound("run_unknown", f"Run {run.number} was deleted.")
+    return locked
 
 
 def transition_run(

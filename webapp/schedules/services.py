@@ -166,6 +166,8 @@ def _refuse_circle(schedule: Schedule, before: Schedule | None) -> None:
     lock_schedules()
     chain = {before.pk: before.name}
     step = Schedule.objects.get(pk=before.pk)  # read again under the lock
+    if step.deleted_at:
+        raise Refusal("trigger_refused", f"The schedule “{step}” was deleted. Choose another one.")
     while step.pk != schedule.pk and step.after_schedule is not None and step.after_schedule_id not in chain:
         step = step.after_schedule
         chain[step.pk] = step.name

@@ -62,8 +62,10 @@ def _set(plan: Plan, target: Target, values: Mapping[str, object]) -> Baseline:
 
 @transaction.atomic
 def remove_baseline(*, baseline: Baseline, by: User) -> None:
-    audit(by=by, action="baseline.remove", on=baseline, detail=_judge_of(baseline))
-    baseline.delete()
+    """Safe to repeat."""
+    deleted, _ = Baseline.objects.filter(pk=baseline.pk).delete()
+    if deleted:
+        audit(by=by, action="baseline.remove", on=baseline, detail=_judge_of(baseline))
 
 
 def _judge_of(baseline: Baseline) -> dict[str, object]:

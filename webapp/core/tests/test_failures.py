@@ -1,14 +1,16 @@
-"""What a request gets that failed: 503 while the database restarts, else 500."""
+"""What a request gets that failed: 503 while the database restarts, 409 for a conflict with another one, else 500."""
 
 import psycopg
 import pytest
-from django.db import InterfaceError, OperationalError
+from django.db import IntegrityError, InterfaceError, OperationalError
 from django.test import Client
 
-from webapp.core.failures import is_database_away
+from webapp.core.failures import is_conflict, is_database_away
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
+from webapp.plans.models import Plan
 from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
 
 
 def _of(cause: Exception) -> OperationalError:
@@ -33,6 +35,45 @@ def _of(cause: Exception) -> OperationalError:
 )
 def test_what_a_restart_of_the_database_raises(error: Exception | None, away: bool) -> None:
     assert is_database_away(error) is away
+
+
+def _integrity(cause: Exception) -> IntegrityError:
+    error = IntegrityError(str(cause))
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "conflict"),
+    [
+        (_integrity(psycopg.errors.ForeignKeyViolation("gone")), True),
+        (_integrity(psycopg.errors.UniqueViolation("twice")), True),
+        (_of(psycopg.errors.DeadlockDetected("both wait")), True),
+        (_integrity(psycopg.errors.NotNullViolation("ours")), False),
+        (_integrity(psycopg.errors.CheckViolation("ours")), False),
+        (_of(psycopg.errors.AdminShutdown("stops")), False),
+        (ValueError("ours"), False),
+        (None, False),
+    ],
+)
+def test_what_a_conflict_with_another_request_raises(error: Exception | None, conflict: bool) -> None:
+    assert is_conflict(error) is conflict
+
+
+@pytest.mark.parametrize(("method", "address"), [("post", "/plans/a/delete/"), ("delete", "/api/v1/plans/a")])
+def test_a_conflict_with_another_request_is_no_error_of_the_server(
+    db: None, monkeypatch: pytest.MonkeyPatch, method: str, address: str
+) -> None:
+    a_version(slug="a")
+    client = Client(raise_request_exception=False)
+    client.force_login(a_user("olga", Role.OPERATOR))
+
+    def raises(*_args: object, **_options: object) -> None:
+        raise _integrity(psycopg.errors.UniqueViolation("twice"))
+
+    monkeypatch.setattr("webapp.plans.services.audit", raises)
+    assert getattr(client, method)(address).status_code == 409
+    assert Plan.objects.get().deleted_at is None
 
 
 @pytest.mark.parametrize("address", ["/plans/", "/api/v1/plans"])

@@ -9,6 +9,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.models import Note, Run, Trial
+from webapp.runs.states import locked_run
 
 # Tags of runs: short words by which people find runs again.
 
@@ -23,7 +24,7 @@ def tag_run(*, run: Run, text: str, by: User | None) -> list[str]:
     Raises Refusal tag_missing, tag_invalid or too_many_tags.
     """
     added = _read(text)
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     tags = sorted({*locked.tags, *added})
     if len(tags) > MAX_TAGS:
         raise Refusal("too_many_tags", f"A run has at most {MAX_TAGS} tags.")
@@ -37,7 +38,7 @@ def tag_run(*, run: Run, text: str, by: User | None) -> list[str]:
 def untag_run(*, run: Run, text: str, by: User | None) -> list[str]:
     """Remove the tags in the text, and return those that the run had. Raises Refusal tag_missing or tag_invalid."""
     removed = _read(text)
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     tags = sorted({*locked.tags} - {*removed})
     old = sorted({*locked.tags} - {*tags})
     _save(locked, tags, by)
@@ -78,7 +79,7 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
         raise Refusal("note_empty", "The note is empty. Enter a text.")
     if len(words) > MAX_NOTE_LENGTH:
         raise Refusal("note_too_long", f"The note has {len(words):,} characters; the maximum is {MAX_NOTE_LENGTH:,}.")
-    Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked_run(run)
     last = Note.objects.filter(run=run, trial=trial).last()
     if last is not None and (last.text, last.by) == (words, by):
         return last

@@ -31,7 +31,7 @@ from webapp.runs.models import (
 )
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.services import StartOptions, start_run
-from webapp.runs.states import ENDED_RUN_STATES, cancel_these, transition_run
+from webapp.runs.states import ENDED_RUN_STATES, cancel_these, locked_run, transition_run
 
 # Starts a run again: the same plan version on the same targets, all trials or the failed ones.
 #
@@ -127,7 +127,7 @@ def move_in_queue(*, run: Run, before: Run | None = None, after: Run | None = No
 
 def locked_open_run(run: Run) -> Run:
     """The run, locked, if it may still be changed."""
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     if locked.state in ENDED_RUN_STATES:
         words = f"Run {locked.number} has ended: it is {locked.get_state_display().lower()}."
     elif locked.cancel_requested_at:
@@ -163,7 +163,7 @@ def disarm_run(*, run: Run, by: User | None) -> bool:
 
     The current trial continues to its end: to stop it, skip it or cancel the run.
     """
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    locked = locked_run(run)
     if not is_armed(locked) or locked.ended_at:
         return False
     locked.armed_until = None

@@ -32,6 +32,7 @@ from webapp.runs.states import (
     ENDED_RUN_STATES,
     cancel_planned_trials,
     cancel_these,
+    locked_run,
     transition_attempt,
     transition_run,
     transition_trial,
@@ -270,6 +271,7 @@ def _verdict(run: Run, troubles: Sequence[Fields]) -> tuple[RunState, str, Field
 @transaction.atomic
 def give_up_revoked(run: Run) -> None:
     """Cancel trials on revoked hosts, which can neither start nor continue."""
+    locked_run(run)
     for attempt in run.attempts.select_for_update(no_key=True, of=("self",)).filter(
         host__state=HostState.REVOKED, ended_at=None
     ):
