@@ -84,6 +84,7 @@ class Counter(models.Model):
     REFUSED = "refused_report"
     FAILED = "failed_trial"  # label: the reason code
     IMPORTS = "import_number"  # the highest number of an import so far
+    RUNS = "run_number"  # the highest number of a deleted run
     MARKS = "validity_marks"  # invalid marks set and removed; label: the run's number, "" for all runs
 
     name = models.CharField(max_length=60)

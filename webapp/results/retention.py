@@ -24,6 +24,7 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.results.models import Configuration, Sample, StreamRun
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
+from webapp.runs.services import retire_number
 
 # The partitions of the table of samples: one per month, by the day on which the server created the attempt.
 #
@@ -171,12 +172,17 @@ def _raw_delete(rows: QuerySet[Sample]) -> int:
     return int(rows._raw_delete(rows.db))
 
 
-@transaction.atomic
 def delete_run(*, run: Run, by: User | None) -> None:
     """Delete a run that is over, with its trials, results and samples; its plan stays.
 
     Raises Refusal run_open, NotFound run_unknown.
     """
+    retire_number(run.number)  # first, in a transaction of its own: starts of runs do not wait for the deletion
+    _delete_ended(run, by)
+
+
+@transaction.atomic
+def _delete_ended(run: Run, by: User | None) -> None:
     locked = Run.objects.select_for_update().filter(pk=run.pk).first()
     if locked is None:
         raise NotFound("run_unknown", f"Run {run.number} was deleted.")

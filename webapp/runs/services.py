@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.formatting import bytes_decimal
-from webapp.core.models import User
-from webapp.core.services import audit
+from webapp.core.models import Counter, User
+from webapp.core.services import audit, count, counted
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
 from webapp.hosts.sessions import second_worker_words
@@ -275,9 +275,17 @@ def _expected_most_s(expansion: Expansion, targets: Sequence[Target]) -> float |
 
 
 def _next_number() -> int:
+    """A number is never used twice, because saved comparisons name runs by it."""
     lock_queue()
     highest: int | None = Run.objects.aggregate(highest=Max("number"))["highest"]
-    return (highest or 0) + 1
+    return max(highest or 0, counted(Counter.RUNS, "")) + 1
+
+
+@transaction.atomic
+def retire_number(number: int) -> None:
+    """Give the number of a run that will be deleted to no later run."""
+    lock_queue()
+    count(Counter.RUNS, "", by=max(0, number - counted(Counter.RUNS, "")))
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:

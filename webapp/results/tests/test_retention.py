@@ -28,8 +28,10 @@ from webapp.results.retention import (
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, Trial
+from webapp.runs.services import start_run
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
 from worker.contract.items import Item
@@ -154,6 +156,13 @@ def test_it_deletes_a_run_whole_and_no_other(run: Run) -> None:
     assert PlanVersion.objects.count() == 2
     entry = AuditEntry.objects.get(action="run.delete")
     assert (entry.actor_name, entry.label, entry.detail) == ("ann", "run 1", {"trials": 1, "results": 1})
+
+
+def test_the_number_of_a_deleted_run_is_given_to_no_other(run: Run) -> None:
+    """A link to a comparison with `run=1` would show the results of another run."""
+    delete_run(run=run, by=None)
+    later = start_run(version=a_version(), targets=[a_target()], by=None)
+    assert later.number == run.number + 1
 
 
 def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:
