@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.core.nearest import nearest
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_name
@@ -16,7 +17,6 @@ from webapp.plans.factors import (
     STREAMS,
     STREAMS_ON,
     FactorKind,
-    closest,
     factor_of,
     of_other_engines,
     stream_and_factor,
@@ -183,6 +183,7 @@ def complete(
 
 # Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
+_SETTABLE = tuple(name for name, factor in FACTORS.items() if factor.kind is not FactorKind.CHANGE)
 MAX_SUGGESTIONS = 5  # each takes almost a millisecond
 MAX_MESSAGE = 300  # characters; a text of levels can have 1,000
 
@@ -209,7 +210,7 @@ def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str,
     for name, text in texts.items():
         factor = factor_of(name, engine or stream_engine(texts, stream_and_factor(name)[0]))
         if factor is None or factor.kind is FactorKind.CHANGE:
-            meant = closest(name) if len(problems) < MAX_SUGGESTIONS else ""
+            meant = nearest(name, _SETTABLE) if len(problems) < MAX_SUGGESTIONS else ""
             problems.append(GridProblem(name, _no_such_factor(name, meant)))
             continue
         try:

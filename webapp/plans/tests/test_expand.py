@@ -116,6 +116,7 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
     ("factors", "words"),
     [
         ({"blocksize": "4k"}, "there is no factor `blocksize`. Did you mean `block_size`?"),
+        ({"stream": "a"}, "there is no factor `stream`. Did you mean `streams`?"),  # a factor of results only
         ({"block_size": "1000"}, "a block of 1000 bytes: direct I/O, trims and sg need multiples of 512 bytes"),
         (
             {"ioengine": "psync", "iodepth": "4"},
