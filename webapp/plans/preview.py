@@ -12,13 +12,13 @@ from webapp.plans.estimate import Estimate, estimate
 from webapp.plans.expand import Expansion, PlannedStream, PlannedTrial, expand
 from webapp.plans.expected_time import Experience, prepared_streams
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.fitness import room_of, space_warnings
+from webapp.plans.fitness import TargetFacts, room_of, space_warnings
 from webapp.plans.grids import FieldProblem, PartGrid, grids_of
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
 from webapp.plans.preflight import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.sizes import fitting_bytes
-from worker.contract.workload import Stream, WriteStep
+from worker.contract.workload import Stream, TargetKind, WriteStep
 from worker.recipes import opening, render
 from worker.recipes.base import Recipe
 from worker.recipes.layouts.commands import Drive, Names, top_path
@@ -28,6 +28,16 @@ from worker.recipes.steps import render_prefill, step_stream, step_words
 PREVIEW_SEED = 1
 # Linux, ioctl_ficlone(2) and fs/*: file systems on block devices without `remap_file_range`
 WITHOUT_REFLINKS = frozenset({"ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "vfat", "exfat", "ntfs3", "nilfs2"})
+
+
+@dataclass(frozen=True)
+class WriteBound:
+    """The most bytes that a plan writes to a target, if only a run time limits the writes. `times_size`: the bytes
+    divided by the size of a drive or file, 0 if it is not known or the target is a directory."""
+
+    target: str
+    bytes: int
+    times_size: int
 
 
 @dataclass(frozen=True)
@@ -52,9 +62,23 @@ class Preview:
         return bool(self.spread_percent or self.decide_percent) and self.repeats > self.repeats_min
 
     @property
+    def write_bounds(self) -> list[WriteBound]:
+        most, timed = self.estimate.written_most, self.estimate.open_ended
+        return [
+            WriteBound(target.shown, most[target.id], _times_size(most[target.id], target))
+            for target in self.expansion.targets
+            if target.id in timed and most.get(target.id)
+        ]
+
+    @property
     def at_most(self) -> bool:
         """Whether the run may end before the expected time, because repeats are skipped or a stop rule ends trials."""
         return self.may_skip_repeats or bool(self.estimate.unknown_stops)
+
+
+def _times_size(written: int, target: TargetFacts) -> int:
+    fixed = target.kind in (TargetKind.BLOCK, TargetKind.FILE)
+    return written // target.size_bytes if fixed and target.size_bytes else 0
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from webapp.plans.document import PlanDocument, read
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand, in_order
 from webapp.plans.factors import HOSTS_AT_ONCE
+from webapp.plans.grids import PartGrid
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import steps_of
 from webapp.plans.preflight import EnduranceUse, capabilities, destroyed, destroys, endurance_uses, missing_parts
@@ -99,6 +100,33 @@ def obstacles(expansion: Expansion, targets: Sequence[Target]) -> list[str]:
     except Refusal as refusal:
         return [refusal.message]
     return []
+
+
+def unfit_targets(
+    document: PlanDocument, targets: Sequence[Target], expansion: Expansion, grids: Sequence[PartGrid]
+) -> dict[UUID, str]:
+    """Why no run can start now because of a target, by its id. `expansion` is the plan on all `targets`, whose hosts
+    must be fetched with them.
+
+    A target on which the plan cannot run is named only if the plan uses one target at a time: a plan that uses several
+    at once runs on none alone.
+    """
+    is_valid = not any(grid.problems for grid in grids)
+    one_at_a_time = all(at_once.all_targets == 1 for grid in grids for at_once in grid.by_targets)
+    try_alone = is_valid and one_at_a_time and bool(expansion.problems or obstacles(expansion, targets))
+    reasons: dict[UUID, str] = {}
+    for target in targets:
+        try:
+            refuse_unfit_hosts([target])
+        except Refusal as refusal:
+            reasons[target.pk] = refusal.message
+            continue
+        if try_alone:
+            alone = expand(document, facts_for(document, [target]), seed=0, grids=grids)
+            wrong_kind = alone.skipped if all(target.kind not in grid.kinds for grid in grids) else ()
+            if words := (*wrong_kind, *alone.problems, *obstacles(alone, [target])):
+                reasons[target.pk] = words[0]
+    return reasons
 
 
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:

@@ -21,11 +21,12 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
 from webapp.plans.factor_warnings import factor_warnings
+from webapp.plans.grids import grids_of
 from webapp.plans.jobfile import MAX_FILES, JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
 from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan
-from webapp.runs.services import start_run
+from webapp.runs.services import start_run, unfit_targets
 from webapp.schedules.models import Schedule
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
@@ -305,11 +306,29 @@ def _factor_group(title: str, factors: Mapping[str, str]) -> FactorGroup:
     return FactorGroup(title, tuple((name, points.label(name), factors[name]) for name in in_order(factors)))
 
 
+@dataclass(frozen=True)
+class Unfit:
+    """A target on which no run can start now. `without`: the address of the page without it, "" if it is not chosen."""
+
+    target: Target
+    reason: str
+    without: str
+
+
+def _without(request: HttpRequest, target: Target) -> str:
+    query = request.GET.copy()
+    if not query:
+        return ""
+    query.setlist("target", [id_ for id_ in query.getlist("target") if id_ != str(target.pk)])
+    return f"?{query.urlencode()}#where"
+
+
 @page
 def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     """A run started here has the displayed order: the seed is drawn now, or typed.
 
-    Without parameters, the targets of the plan's last run are chosen.
+    The preview is that of the chosen targets on which a run can start now; of the others there are the reasons. Without
+    parameters, the targets of the plan's last run are chosen, if it can start on them.
     """
     version = found_version(slug, request.GET.get("version", ""))
     form = TargetsForm(request.GET)
@@ -319,8 +338,17 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     if last is not None:
         chosen = list(usable_targets().filter(runs=last.pk))
     document = read(version.document)
+    grids = grids_of(document)
     wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
-    shown = shown_preview(document, chosen, wanted) if chosen else None
+    whole = shown_preview(document, chosen, wanted, grids) if chosen else None
+    reasons = unfit_targets(document, chosen, whole.preview.expansion, grids) if whole else {}
+    unfit = [Unfit(target, reasons[target.pk], _without(request, target)) for target in chosen if target.pk in reasons]
+    fit = [target for target in chosen if target.pk not in reasons]
+    if last is not None:
+        chosen = fit
+    shown = whole if chosen else None
+    if unfit and fit:
+        shown = shown_preview(document, fit, wanted, grids)
     context = {
         "version": version,
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
@@ -332,6 +360,9 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
         "chosen_by": last if chosen else None,
+        "unfit": unfit,
+        "fit": fit,
+        "fitting_bytes": whole.preview.fitting_bytes if whole else 0,
         "shown": shown,
         "drives": drives_to_arm(shown.preview.destructive) if shown and shown.preview.destructive else [],
         "note": request.GET.get("note", "")[:2000],

@@ -244,6 +244,7 @@ def test_versions_are_compared_and_restored(page: Page, problems: list[str]) -> 
     first_look()
     first_look(msgspec.structs.replace(FIRST_LOOK, repeats=7))
     page.goto("/plans/first-look/")
+    page.get_by_label("More actions").click()
     page.get_by_role("link", name="Versions (2)").click()
     row = page.get_by_role("row", name=re.compile("Repeats"))
     expect(row).to_contain_text("changed")

@@ -1,16 +1,19 @@
 import re
+from collections.abc import Iterable
+from datetime import timedelta
 
 import msgspec
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.models import Target
+from webapp.hosts.models import Host, Target
 from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens import points
+from webapp.screens.plans.views import Unfit
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, first_look
 from webapp.tests.factories.results import finish_run
@@ -170,6 +173,72 @@ def test_a_plan_opened_again_has_the_targets_of_its_last_run(operator: Client, t
     assert "are chosen" not in operator.get("/plans/first-look/?version=1").content.decode()
     Target.objects.update(present=False)
     assert "are chosen" not in operator.get("/plans/first-look/").content.decode()
+
+
+def reasons(unfit: Iterable[Unfit]) -> dict[str, str]:
+    return {str(each.target): each.reason for each in unfit}
+
+
+def test_a_target_of_a_silent_host_is_left_out_and_the_others_start(operator: Client, target: Target) -> None:
+    silent = storage1_scratch(a_host("silent", last_seen_at=timezone.now() - timedelta(hours=1)))
+    query = f"version=1&target={target.id}&target={silent.id}"
+    page = operator.get(f"/plans/first-look/?{query}")
+    assert reasons(page.context["unfit"]).keys() == {str(silent)}
+    assert page.context["fit"] == [target]
+    assert page.context["unfit"][0].without == f"?version=1&target={target.id}#where"
+    started = re.search(
+        r'<form class="card-footer" method="post" action="/plans/first-look/start/">.*?</form>',
+        page.content.decode(),
+        re.DOTALL,
+    )
+    assert started is not None
+    assert re.findall(r'name="target" value="([^"]+)"', started[0]) == [str(target.id)]
+
+
+def test_a_target_of_another_kind_is_left_out_with_the_reason(operator: Client, target: Target) -> None:
+    drive = storage1_drive(target.host)
+    parts = (Part(name="main", on=("directory",), factors={"pattern": "read", "size": "1M", "runtime": "1s"}),)
+    first_look(PlanDocument(title="Files", parts=parts, repeats=1), "files")
+    page = operator.get(f"/plans/files/?target={drive.id}")
+    assert "runs on directories only" in reasons(page.context["unfit"])[str(drive)]
+    assert "/plans/files/start/" not in page.content.decode()
+
+
+def test_a_target_without_the_space_is_left_out_with_the_size_that_fits(operator: Client, target: Target) -> None:
+    small = storage1_scratch(target.host, "small", size_bytes=2**20)
+    page = operator.get(f"/plans/first-look/?target={target.id}&target={small.id}")
+    assert reasons(page.context["unfit"]).keys() == {str(small)}
+    assert page.context["fitting_bytes"]
+    assert "Start 36 trials on storage1/scratch" in re.sub(r"\s+", " ", page.content.decode())
+
+
+def test_a_problem_of_the_plan_is_no_problem_of_a_target(operator: Client, target: Target) -> None:
+    parts = (Part(name="main", factors={"pattern": "read", "size": "1M", "runtime": "1s", "at_once": "2"}),)
+    first_look(PlanDocument(title="Together", parts=parts, repeats=1), "together")
+    assert reasons(operator.get(f"/plans/together/?target={target.id}").context["unfit"]) == {}
+    parts = (Part(name="main", factors={"pattern": "read", "colour": "red"}),)
+    first_look(PlanDocument(title="Wrong", parts=parts, repeats=1), "wrong")
+    assert reasons(operator.get(f"/plans/wrong/?target={target.id}").context["unfit"]) == {}
+
+
+def test_a_plan_opened_again_chooses_only_targets_on_which_it_can_start(operator: Client, target: Target) -> None:
+    silent = storage1_scratch(a_host("silent"))
+    first_look_run(PlanVersion.objects.get(), [target, silent])
+    Host.objects.filter(pk=silent.host_id).update(last_seen_at=timezone.now() - timedelta(hours=1))
+    page = operator.get("/plans/first-look/")
+    assert page.context["chosen"] == {target.id}
+    assert reasons(page.context["unfit"]).keys() == {str(silent)}
+    assert page.context["unfit"][0].without == ""
+    assert "Start 36 trials" in page.content.decode()
+
+
+def test_the_bound_of_writes_is_a_multiple_of_the_size_of_a_drive(operator: Client, target: Target) -> None:
+    drive = storage1_drive(target.host, size_bytes=2**34)
+    shown = operator.get(f"/plans/first-look/?target={drive.id}&target={target.id}").context["shown"]
+    bounds = {bound.target: bound for bound in shown.preview.write_bounds}
+    assert bounds.keys() == {str(drive), str(target)}
+    assert bounds[str(drive)].times_size == bounds[str(drive)].bytes // 2**34
+    assert bounds[str(target)].times_size == 0
 
 
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
