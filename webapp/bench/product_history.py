@@ -17,7 +17,6 @@ from webapp.results.reading.rows import ResultRow
 MAX_TARGETS = 8  # as there are colours
 MAX_VALUES = 100  # of a target, the newest: each is a row of a table too
 MAX_CHANGES = 50
-NOTHING = "unknown"
 
 
 @dataclass(frozen=True)
@@ -120,18 +119,23 @@ def changes(rows: Sequence[ResultRow]) -> list[Change]:
 
 def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
     """Compares one result of each of two consecutive runs: the first one at a point of both, because a plan may vary
-    settings within a run, and others follow from these; without such a point, the first ones."""
+    settings within a run, and others follow from these; without such a point, the first ones.
+
+    A fact that an earlier run states and this one does not keeps its value: a worker that reports more than before is
+    no change of the system.
+    """
     by_run: dict[int, list[ResultRow]] = {}
     for row in rows:
         if row.run and row.facts:
             by_run.setdefault(row.run, []).append(row)
+    known: dict[str, str] = {}
     for one, other in pairwise(by_run.values()):
         first = {row.point_key: row for row in reversed(one)}
         alike = ((first[row.point_key], row) for row in other if row.point_key in first)
         before, after = next(alike, (one[0], other[0]))
-        names = sorted((before.facts.keys() | after.facts.keys()) - VOLATILE)
-        for name in names:
-            old, new = before.facts.get(name, NOTHING), after.facts.get(name, NOTHING)
+        known |= before.facts
+        for name in sorted((known.keys() & after.facts.keys()) - VOLATILE):
+            old, new = known[name], after.facts[name]
             if old != new and not _is_planned(name, before, after):
                 yield Change(after.run, after.measured_at, after.target_name, label_of_fact(name), old, new)
 

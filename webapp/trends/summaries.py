@@ -17,7 +17,7 @@ from time import monotonic
 import msgspec
 from django.db.models import Max
 
-from webapp.hosts.models import Target
+from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
 from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.models import Result
@@ -191,11 +191,13 @@ def _state(found: Trend, target: Target, step: Step | None) -> State:
     return State.SHORT if found.runs_missing else State.STEADY
 
 
-def summaries() -> list[Row]:
-    """All trends with values at targets in a policy, hosts and targets by name. One query."""
+def summaries(host: Host | None = None) -> list[Row]:
+    """All trends with values at targets in a policy (of one host), hosts and targets by name. One query."""
     rows = TrendSummary.objects.filter(
         version=VERSION, plan__deleted_at=None, target__in_policy=True, target__host__archived_at=None
     ).exclude(content={})
+    if host is not None:
+        rows = rows.filter(target__host=host)
     rows = rows.select_related("plan", "target__host").order_by("target__host__slug", "target__slug", "plan__title")
     return list(_rows(rows))
 

@@ -30,6 +30,9 @@ from webapp.screens.access import page
 from webapp.screens.hosts.presence import Presence, host_or_404, presence, warnings
 from webapp.screens.payloads import Payload
 from webapp.screens.runs.views import listed_runs
+from webapp.screens.trend.listing import TrendRow, trend_row
+from webapp.screens.trend.sparkline import Scale
+from webapp.trends.summaries import summaries, worst_by_target
 from worker.contract.inventory import BlockDevice, Inventory
 
 # The worker's log on the page of its host.
@@ -152,6 +155,7 @@ class TargetRow:
     target: Target
     used_by: int | None  # number of the run that uses one of its drives now, on any host
     shares: list[Target]  # other targets on the same drives, which are never used at the same time
+    trend: TrendRow | None  # its most serious one; None before the first run of a plan
 
 
 @dataclass(frozen=True)
@@ -230,11 +234,19 @@ def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:
     ]
 
 
-def target_rows(targets: Sequence[Target]) -> list[TargetRow]:
-    """Rows of all targets, with a fixed number of queries."""
+def target_rows(host: Host, targets: Sequence[Target]) -> list[TargetRow]:
+    """Rows of all targets of a host, with a fixed number of queries. Their sparklines have one scale."""
     used, shares = _users(targets), sharing(targets)
+    worst = worst_by_target(summaries(host))
+    scale = Scale.of(row.summary for row in worst)
+    trends = {row.target.pk: trend_row(row, scale, *SPARK) for row in worst}
     return [
-        TargetRow(target, next((used[key] for key in target.lock_keys if key in used), None), shares.get(target.pk, []))
+        TargetRow(
+            target=target,
+            used_by=next((used[key] for key in target.lock_keys if key in used), None),
+            shares=shares.get(target.pk, []),
+            trend=trends.get(target.pk),
+        )
         for target in targets
     ]
 
@@ -246,7 +258,8 @@ def _users(targets: Sequence[Target]) -> dict[str, int]:
     return {lock.lock_key: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run}
 
 
-RUNS_SHOWN = 10
+RUNS_SHOWN = 5
+SPARK = (200, 32)  # px
 
 
 @dataclass(frozen=True)
@@ -337,7 +350,7 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "warnings": warnings(host, targets, newest_version=newest, active=active),
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
         "targets": targets,
-        "target_rows": target_rows(targets),
+        "target_rows": target_rows(host, targets),
         "inventory": inventory,
         "tree": tree(inventory) if inventory else [],
         "settings": setting_rows(host, targets),

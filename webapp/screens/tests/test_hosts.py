@@ -17,9 +17,11 @@ from webapp.hosts.services import keep_log, record_inventory, rename_host
 from webapp.runs.models import TargetLock
 from webapp.screens.hosts.presence import presence
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_inventory, storage1_scratch
-from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.plans import a_version, first_look
 from webapp.tests.factories.results import finish_run
 from webapp.tests.factories.runs import end_attempt, first_look_run, start_trial
+from webapp.trends.summaries import make_due
+from webapp.trends.tests.measuring import Nights
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
 
@@ -231,3 +233,24 @@ def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: 
     text = operator.get("/runs/3/").content.decode()
     assert "has changed since run 2" in text
     assert f"differences/?from={first.pk}&amp;to={second.pk}" in text
+
+
+def test_a_row_of_a_target_has_its_most_serious_trend_and_the_run_of_the_last_value(operator: Client) -> None:
+    nights = Nights(a_version(slug="nightly"), storage1_scratch(a_host("storage1")))
+    for level in [1000] * 14 + [800] * 4:
+        newest = nights.run(level)
+    storage1_drive(nights.target.host)
+    make_due(60)
+    rows = {row.target.slug: row.trend for row in operator.get("/hosts/storage1/").context["target_rows"]}
+    assert rows["nvme0"] is None
+    trend = rows["scratch"]
+    assert (trend.run, trend.tone, trend.change) == (newest.number, "slower", "▼ 20 %")
+
+
+def test_rows_of_targets_take_as_many_queries_for_many_as_for_one(queries_of: Callable[[str], int]) -> None:
+    host = a_host("storage1")
+    storage1_scratch(host)
+    one = queries_of("/hosts/storage1/")
+    for number in range(3):
+        storage1_scratch(host, f"scratch{number}")
+    assert queries_of("/hosts/storage1/") == one

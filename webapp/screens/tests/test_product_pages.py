@@ -72,6 +72,18 @@ def test_changes_are_between_runs_of_one_target(labs: tuple[Lab, Lab, Lab]) -> N
     assert [run.number for run in runs(rows)] == [3, 2, 1]
 
 
+def test_a_fact_that_becomes_known_is_no_change_and_one_that_is_not_stated_keeps_its_value(
+    labs: tuple[Lab, Lab, Lab],
+) -> None:
+    numa = [{}, {"host.numa_nodes": "1"}, {}, {"host.numa_nodes": "2"}]
+    for number, facts in enumerate(numa, start=4):
+        again = Lab(labs[2].target, number=number)
+        again.measure(1.0, iodepth=1, facts=FACTS | {"device.firmware": "A"} | facts)
+        Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=number))
+    found = [change for change in changes(read_results([MODEL]).rows[MODEL]) if change.run > 3]
+    assert [(change.run, change.before, change.after) for change in found] == [(7, "1", "2")]
+
+
 def test_what_a_plan_sets_is_no_change(labs: tuple[Lab, Lab, Lab]) -> None:
     again = Lab(labs[2].target, number=4)
     facts = FACTS | {"device.firmware": "A", "device.scheduler": "kyber"}

@@ -51,6 +51,8 @@ def test_a_purge_can_be_requested_and_its_progress_is_shown(operator: Client, dr
         "Not purged: This destroys all data on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
     )
     assert 'value="for &lt;b&gt;you&lt;/b&gt;"' in refused.content.decode()
+    assert 'aria-labelledby="purge-title" open>' in refused.content.decode()
+    assert 'aria-labelledby="purge-title">' in shown(operator)
     assert not HostAction.objects.exists()
     operator.post("/hosts/storage1/targets/nvme0/purge/", form | {"serial": "S64GNE0R800123"})
     page = shown(operator)

@@ -63,8 +63,8 @@ def trend_list(query: QueryDict, rows: Sequence[Row]) -> dict[str, Any]:
     scale = Scale.of(row.summary for row in rows)
     kept = [row for row in rows if state in (None, row.summary.state)]
     width, height = SPARK[view]
-    shown = [_row(row, scale, width, height) for row in kept[:MOST_STEADY] if row.summary.state not in CHANGED]
-    changed = [_row(row, scale, width, height) for each in CHANGED for row in kept if row.summary.state is each]
+    shown = [trend_row(row, scale, width, height) for row in kept[:MOST_STEADY] if row.summary.state not in CHANGED]
+    changed = [trend_row(row, scale, width, height) for each in CHANGED for row in kept if row.summary.state is each]
     return {
         "heading": heading(rows),
         "has_trends": bool(rows),
@@ -102,7 +102,7 @@ def _address(query: QueryDict, name: str, value: str) -> str:
     return f"?{text}" if text else "?"
 
 
-def _row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
+def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
     summary = row.summary
     change = change_of(summary.step) if summary.step else None
     state = summary.state
