@@ -100,9 +100,11 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
     columns = _columns(request, asked, shown.rows)
     points = points_of(found.without_factors(), MAX_LEVEL_RESULTS)
     return {
-        "picks": [*attribute_picks(asked), *factor_picks(points, asked), _column_pick(columns)],
+        "picks": [*attribute_picks(asked), *factor_picks(points, asked)],
+        "column_pick": _column_pick(columns),
         "others": options_of((name, factor.label) for name, factor in FACTORS.items() if name not in asked.factors),
         "invalid": asked.invalid,
+        "references": asked.references,
         "left_out": found.count_invalid_left_out(),
         "columns": [(column, _sort_of(column, sort)) for column in columns],
         "rows": table_rows(shown.rows, columns),

@@ -234,6 +234,7 @@ def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:
 
 def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:
     page.goto("/results/?factor.ioengine=psync&direction=read&sort=-iops")
+    page.get_by_text("Export", exact=True).click()
     lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-results.csv")
     fit = done.results.filter(point__ioengine="psync", direction="read")
     assert sorted(float(line["iops"]) for line in lines) == sorted(known(result.iops) for result in fit)
@@ -261,12 +262,34 @@ def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, pro
     page.get_by_role("link", name="IOPS").click()
     page.wait_for_url("**sort=-iops**")
     expect(page.locator("th[aria-sort]")).to_have_text(re.compile("IOPS"))
+    page.locator("#pick-add > summary").click()
+    page.locator("#pick-add summary", has_text="Other factor").click()
     page.locator("#id-more").select_option("iodepth")
     expect(page.locator("#id-levels")).to_be_focused()
     page.keyboard.type("1..8 *2")
     page.keyboard.press("Enter")
     page.wait_for_url("**factor.iodepth=1**")
     expect(page.locator("#results-table tbody tr")).to_have_count(8)
+    assert problems == []
+
+
+def test_filters_of_results_are_chips_that_the_keyboard_adds_and_removes(
+    page: Page, done: Run, problems: list[str]
+) -> None:
+    page.goto("/results/?sort=-iops")
+    expect(page.locator(".chip")).to_have_count(0)
+    expect(page.locator("#results-table tbody tr").first).to_be_in_viewport()
+    page.locator("#pick-add > summary").press("Enter")
+    page.locator("#pick-add summary", has_text="Direction").press("Enter")
+    page.get_by_role("checkbox", name="read", exact=True).press("Space")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**direction=read**")
+    expect(page.locator(".chip")).to_contain_text("Direction: read")
+    assert "sort=-iops" in page.url
+    page.get_by_label("Remove filter Direction").press("Enter")
+    page.wait_for_url(lambda url: "direction=read" not in url)
+    assert "sort=-iops" in page.url
+    expect(page.locator(".chip")).to_have_count(0)
     assert problems == []
 
 
