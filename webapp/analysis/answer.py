@@ -180,6 +180,15 @@ class Mark(Struct, frozen=True, kw_only=True):
     last: int
 
 
+class CeilingMatch(Struct, frozen=True, kw_only=True):
+    """A known ceiling at the value of a finding, in the unit of its metric. Values from `low` to `high` match it."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """One conclusion from a chart or several. `single`: from values that were measured once."""
 
@@ -191,6 +200,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     level: int | None = None  # index of the comparison's levels: from or up to which it holds
     marks: tuple[Mark, ...] = ()
     about: str = ""  # tells it from others of its kind with the same marks: a metric, or a factor and its level
+    matches: tuple[CeilingMatch, ...] = ()  # of a limit: the known ceilings at its value
 
 
 class TrialSeconds(Struct, frozen=True, kw_only=True):

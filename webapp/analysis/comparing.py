@@ -26,6 +26,7 @@ from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.curves import BlockSizes, Noise
+from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
@@ -35,6 +36,7 @@ from webapp.analysis.trial_metrics import metric_named, totals, with_observed
 from webapp.analysis.words import RATIO, certainty, in_sentence, order_notes
 from webapp.core.answers import Question, answered
 from webapp.core.formatting import ratio as as_ratio
+from webapp.hosts.inventory.links import Link
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.metrics import METRICS, Metric, Missing
@@ -153,6 +155,7 @@ def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[
 _LISTED = 4  # levels of a mixture
 MAX_SERIES = 50
 MAX_RESULTS = 20_000
+RATES = frozenset({"iops", "bytes_per_s"})  # that a link limits
 
 
 @dataclass(frozen=True)
@@ -174,6 +177,7 @@ class Selected:
     read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
     mixtures: tuple[Mixture, ...] = ()  # of cells that are left out, with their results
     mixed: frozenset[CellKey] = frozenset()  # these cells
+    known: KnownCeilings = NOTHING_KNOWN
 
     @cached_property
     def questions(self) -> tuple[Chosen, ...]:
@@ -187,7 +191,7 @@ def compare(query: CompareQuery) -> Comparison:
 
 
 def select(query: CompareQuery) -> Selected:
-    """At most sixteen database queries. Raises CompareRefused."""
+    """At most 21 database queries. Raises CompareRefused."""
     checked(query)
     found = ResultQuery.of(query.results)
     return select_from(query, found, read_all(found))
@@ -218,6 +222,7 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
     return Selected(
         query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching), mixtures,
         frozenset(all_groups.cells.keys() - grouped.cells.keys()),
+        known_ceilings(rows) if metric.key in RATES else NOTHING_KNOWN,
     )  # fmt: skip
 
 
@@ -315,7 +320,18 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         results=len(selected.rows),
         mixtures=selected.mixtures,
     )
-    return structs.replace(made, findings=findings(made, metric, learned, _block_sizes(selected.rows)))
+    own_links = _links(selected)
+    return structs.replace(made, findings=findings(made, metric, learned, _block_sizes(selected.rows), own_links))
+
+
+def _links(selected: Selected) -> Mapping[str, Sequence[Link]]:
+    """The known ceilings of each series, by its key."""
+    if selected.known == NOTHING_KNOWN:
+        return {}
+    rows: dict[str, list[ResultRow]] = {}
+    for (_, series, _), in_cell in selected.grouped.cells.items():
+        rows.setdefault(series, []).extend(in_cell)
+    return {series: selected.known.common(own) for series, own in rows.items()}
 
 
 def _block_sizes(rows: Iterable[ResultRow]) -> BlockSizes:

@@ -12,7 +12,17 @@ from urllib.parse import urlencode
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Series, Struct, TrialSeconds, once
+from webapp.analysis.answer import (
+    CeilingMatch,
+    Comparison,
+    Finding,
+    FindingKind,
+    Mark,
+    Series,
+    Struct,
+    TrialSeconds,
+    once,
+)
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.experiments import Experiment
 from webapp.analysis.findings.curves import led, place_of
@@ -48,6 +58,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     ordered: bool  # the levels are places on an axis, so that a line may connect them
     ratios: bool
     lines: tuple[Line, ...]
+    ceilings: tuple[CeilingMatch, ...] = ()  # known ones at the value of the finding
 
 
 class Review(Struct, frozen=True, kw_only=True):
@@ -189,6 +200,7 @@ def _picture(made: Comparison, finding: Finding) -> Picture | None:
         ordered=all(place_of(level) is not None for level in made.levels) and made.x != MATCHED,
         ratios=ratios,
         lines=tuple(_line(made, finding, panel, index, marks.get((panel, index))) for panel, index in places),
+        ceilings=finding.matches,
     )
 
 

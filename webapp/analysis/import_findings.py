@@ -11,7 +11,7 @@ import msgspec
 from django.utils import timezone
 
 from webapp.analysis.answer import Finding, Struct
-from webapp.analysis.models import ImportFindings
+from webapp.analysis.models import EnteredCeiling, ImportFindings
 from webapp.analysis.run_answer import VERSION
 from webapp.results.models import Import, ImportState
 
@@ -34,10 +34,11 @@ class Conclusions(Struct, frozen=True, kw_only=True):
 
 
 def _seals_of(imports: list[Import]) -> dict[int, str]:
-    """By number, what the stored conclusions must have been made from: the rules, the results of the import, and the
-    published tables, with which each import is compared."""
+    """By number, what the stored conclusions must have been made from: the rules, the results of the import, the
+    published tables, with which each import is compared, and entered ceilings."""
     published = Import.objects.exclude(slug=None).order_by("number").values_list("number", "digest")
-    tables = msgspec.json.encode(list(published))
+    ceilings = EnteredCeiling.objects.values_list("kind", "name", "text")
+    tables = msgspec.json.encode([list(published), list(ceilings)])
     return {one.number: _seal(one, tables) for one in imports}
 
 
@@ -47,7 +48,7 @@ def _seal(imported: Import, tables: bytes) -> str:
 
 def due() -> list[tuple[Import, str]]:
     """Ended imports with results whose conclusions are missing or outdated, the newest first, each with the seal of
-    what is to be stored. Three queries."""
+    what is to be stored. Four queries."""
     ended = list(Import.objects.filter(state=ImportState.DONE, results_made__gt=0).order_by("-number"))
     made = dict(ImportFindings.objects.values_list("imported__number", "seal"))
     seals = _seals_of(ended)

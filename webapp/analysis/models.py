@@ -79,6 +79,34 @@ class Price(models.Model):
         return self.name
 
 
+class EnteredCeiling(models.Model):
+    """What limits a controller, a backplane, a host or the system of an import, as a person entered it."""
+
+    class Kind(models.TextChoices):
+        CONTROLLER = "controller", "Controller"
+        BACKPLANE = "backplane", "Backplane"
+        HOST = "host", "Host"
+        IMPORT = "import", "Import"
+
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=200)  # as results state it; of a host its id in addresses, of an import a number
+    text = models.CharField(max_length=120)  # hosts.inventory.links.read_link reads it
+    set_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    set_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ["kind", "name", "text"]
+        constraints = [
+            models.UniqueConstraint(fields=["kind", "name", "text"], name="enteredceiling_once"),
+            models.CheckConstraint(
+                condition=models.Q(kind__in=["controller", "backplane", "host", "import"]), name="enteredceiling_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.text} of {self.kind} {self.name}"
+
+
 class StoredFinding(models.Model):
     """A finding of an ended run. Written and read by `analysis.run_findings`."""
 
@@ -120,19 +148,30 @@ class ImportFindings(models.Model):
         return f"findings of {self.imported}"
 
 
-class FindingReview(models.Model):
-    """A person confirmed or dismissed a finding: also that of the next run of the plan with the same key."""
+class Review(models.Model):
+    """A person confirmed or dismissed a finding."""
 
     class Verdict(models.TextChoices):
         CONFIRMED = "confirmed", "Confirmed"
         DISMISSED = "dismissed", "Dismissed"
 
-    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=24)
     verdict = models.CharField(max_length=9, choices=Verdict.choices)
     reason = models.CharField(max_length=500, blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.verdict}"
+
+
+class FindingReview(Review):
+    """Of a finding of a run: also that of the next run of the plan with the same key."""
+
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, related_name="+")
 
     class Meta:
         constraints = [
@@ -142,5 +181,16 @@ class FindingReview(models.Model):
             models.UniqueConstraint(fields=["plan", "key"], name="findingreview_once_of_plan"),
         ]
 
-    def __str__(self) -> str:
-        return f"{self.key} {self.verdict}"
+
+class ImportFindingReview(Review):
+    """Of a finding of an import."""
+
+    imported = models.ForeignKey(Import, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(verdict__in=["confirmed", "dismissed"]), name="importfindingreview_known"
+            ),
+            models.UniqueConstraint(fields=["imported", "key"], name="importfindingreview_once"),
+        ]

@@ -35,7 +35,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 6  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 7  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 MOST_FACTORS = 3  # in a headline; the others are named

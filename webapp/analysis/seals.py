@@ -14,7 +14,7 @@ from webapp.runs.states import ENDED_RUN_STATES
 
 RESULTS = "results"  # all of them, with runs, trials and imports
 COMPLETE = "complete"  # imports, and ended runs with their results
-COMMON = "common"  # of every answer: names, prices, references, baselines and their results
+COMMON = "common"  # of every answer: names, prices, ceilings, references, baselines and their results
 MOST_SOURCES = 50  # runs and imports of an answer that are watched one by one
 
 _ALL, _COMPLETE, _EVERY = f"'{RESULTS}'", f"'{COMPLETE}'", f"'{COMMON}'"
@@ -56,6 +56,7 @@ WATCHED = {
     "hosts.HostInventory": Watch((_EVERY,)),
     "plans.Plan": Watch((_EVERY,)),
     "compare.Price": Watch((_EVERY,)),
+    "compare.EnteredCeiling": Watch((_EVERY,)),
     "trends.Baseline": Watch((_EVERY,)),
     "core.User": Watch((_EVERY,), columns=("username",)),
 }

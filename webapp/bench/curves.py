@@ -12,6 +12,7 @@ from webapp.analysis import answer
 from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, Level, RatioForm, Series
 from webapp.analysis.cells import Grouped, measured
 from webapp.analysis.findings import findings
+from webapp.analysis.findings.curves import Links
 from webapp.analysis.question import MARGIN
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
@@ -206,8 +207,11 @@ def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Seque
     return Curve(panel, factor, words, levels, keys, points)
 
 
-def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:
-    """What the curve shows as a whole: where products level off, stop at one limit, or change places."""
+def seen_in(curve: Curve, matched: Matched, links: Links) -> tuple[Finding, ...]:
+    """What the curve shows as a whole: where products level off, stop at one limit, or change places. `links`: the
+    known ceilings of each product."""
+    names = matched.names
+    sizes = frozenset[object](matched.workloads[key].point.get(BLOCK) for key in curve.keys)
     places = {level: place for place, level in enumerate(curve.levels)}
     series = tuple(
         Series(
@@ -228,5 +232,5 @@ def seen_in(curve: Curve, names: Mapping[Product, str]) -> tuple[Finding, ...]:
             ratio_as=RatioForm.RATIO, margin=MARGIN, verdict="", single_factor=True, differs=(), warnings=(), notes=(),
             results=0,
         ),
-        metric,
+        metric, block_sizes={curve.words: sizes}, links=links,
     )  # fmt: skip

@@ -11,6 +11,8 @@ from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
 from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.dimensions import PART
+from webapp.analysis.findings.curves import Links
+from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.models import Price
 from webapp.bench.alike import PLACES, Mixed, level_of, mixed_import, part_of
 from webapp.bench.curves import (
@@ -404,7 +406,13 @@ class SideBySide:
     def seen(self) -> tuple[tuple[Curve, Seen], ...]:
         """What curves show as a whole: those of the chosen metric, and those of rates."""
         every = (*self.all_curves, *(() if self.asked.choice == RATE else self.rate_curves))
-        return tuple((curve, one) for curve in every for one in seen_in(curve, self.matched.names))
+        return tuple((curve, one) for curve in every for one in seen_in(curve, self.matched, self._links))
+
+    @cached_property
+    def _links(self) -> Links:
+        """The known ceilings of each product."""
+        known = known_ceilings([row for rows in self.read.rows.values() for row in rows])
+        return {str(product): known.common(rows) for product, rows in self.read.rows.items()}
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

@@ -1,10 +1,85 @@
-"""Ceilings of targets: the lines in charts of bandwidth, and sentences about them."""
+"""Ceilings: the lines in charts of bandwidth, sentences about them, and the form in which people enter them."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from webapp.analysis.known_ceilings import (
+    Kind,
+    OwnedLink,
+    Owner,
+    enter_ceiling,
+    owned_links,
+    remove_ceiling,
+)
 from webapp.core import formatting
+from webapp.core.errors import Refusal
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.screens.access import operator_action, person
 from webapp.screens.payloads import ChartCeiling
+
+
+@dataclass(frozen=True)
+class CeilingForm:
+    """What is known of some owners, and a form for more. `back`: the address of the page."""
+
+    owners: tuple[tuple[str, str], ...]  # `kind name` and its words
+    rows: tuple["CeilingRow", ...]
+    back: str
+
+
+@dataclass(frozen=True)
+class CeilingRow:
+    kind: str
+    name: str
+    place: str  # such as `Controller Areca ARC-1680IX-12`
+    text: str  # as it was entered
+    limit: str  # `2.00 GB/s`
+    source: str
+
+
+def ceiling_form(owners: Iterable[Owner], back: str) -> CeilingForm:
+    """One query."""
+    listed = list(owners)
+    return CeilingForm(
+        owners=tuple((f"{kind} {name}", _place(kind, name)) for kind, name in listed),
+        rows=tuple(_row(owned) for owned in owned_links(listed)),
+        back=back,
+    )
+
+
+def _place(kind: str, name: str) -> str:
+    return "This import" if kind == Kind.IMPORT else f"{Kind(kind).label} {name}"
+
+
+def _row(owned: OwnedLink) -> CeilingRow:
+    kind, name = owned.owner
+    limit = formatting.bytes_per_s(owned.link.bytes_per_s)
+    return CeilingRow(kind, name, _place(kind, name), owned.text, limit, owned.source)
+
+
+@operator_action
+def ceiling_action(request: HttpRequest) -> HttpResponse:
+    """Enters a ceiling, or removes it with `remove`. `owner` is kind and name."""
+    kind, _, name = str(request.POST.get("owner", "")).partition(" ")
+    text = str(request.POST.get("text", ""))
+    try:
+        if "remove" in request.POST:
+            remove_ceiling(kind=kind, name=name, text=text, by=person(request))
+            messages.success(request, f"The ceiling {text} is removed.")
+        else:
+            made = enter_ceiling(kind=kind, name=name, text=text, by=person(request))
+            messages.success(request, f"The ceiling {made.text} is saved.")
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    back = str(request.POST.get("back", ""))
+    is_own = url_has_allowed_host_and_scheme(back, allowed_hosts=None)
+    return redirect(back if is_own and back.startswith("/") else reverse("imports"))
 
 
 def drawn(bounds: Iterable[Bound]) -> tuple[ChartCeiling, ...]:
@@ -31,7 +106,8 @@ def in_words(bounds: Iterable[Bound]) -> list[str]:
 
 
 def _in_words(bound: Bound) -> str:
-    said = f"{bound.target} is limited by {bound.words}: {formatting.bytes_per_s(bound.bytes_per_s)} at most"
+    limit = f"{formatting.bytes_per_s(bound.bytes_per_s)} at most"
+    said = f"{bound.target} is limited by {bound.words}: {limit}" if bound.words else f"{bound.target}: {limit}"
     if bound.realistic is None:
         return f"{said}."
     low, high = bound.realistic.low_bytes_per_s, bound.realistic.high_bytes_per_s

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from webapp.analysis.answer import FindingKind
+from webapp.analysis.answer import CeilingMatch, FindingKind
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
@@ -37,6 +37,15 @@ class DrawnLine:
 
 
 @dataclass(frozen=True)
+class DrawnBand:
+    """A known ceiling: from its practical rate to its limit."""
+
+    name: str
+    y: str  # of its upper edge
+    height: str
+
+
+@dataclass(frozen=True)
 class SmallChart:
     width: float
     height: float
@@ -47,6 +56,7 @@ class SmallChart:
     x_label: str
     last: str
     words: str  # the same for those who do not see it
+    bands: tuple[DrawnBand, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +104,7 @@ def small_chart(picture: Picture) -> SmallChart | None:
     positive = [value for value in values if value > 0]
     if len(positive) < 2:
         return None
-    axis = _axis(positive, ratios=picture.ratios)
+    axis = _axis([*positive, *(each.high for each in picture.ceilings)], ratios=picture.ratios)
     first, last = picture.levels[0], picture.levels[-1]
     fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
@@ -110,8 +120,14 @@ def small_chart(picture: Picture) -> SmallChart | None:
         first=first if fits else f"{len(picture.levels)} points",
         x_label=picture.x_label if fits else "",
         last=last if fits else "",
-        words="; ".join(_words(picture)),
+        words="; ".join([*_words(picture), *(f"matches {each.name}" for each in picture.ceilings)]),
+        bands=tuple(_band(each, axis) for each in picture.ceilings),
     )
+
+
+def _band(ceiling: CeilingMatch, axis: "_Axis") -> DrawnBand:
+    top, bottom = axis.y(ceiling.high), axis.y(ceiling.low)
+    return DrawnBand(ceiling.name, f"{top:.1f}", f"{bottom - top:.1f}")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
 from webapp.screens.bench.urls import urlpatterns as bench
+from webapp.screens.ceilings import ceiling_action
 from webapp.screens.explore.urls import urlpatterns as explore
 from webapp.screens.hosts.urls import urlpatterns as hosts
 from webapp.screens.imports.urls import urlpatterns as imports
@@ -23,6 +24,7 @@ from webapp.screens.trend.urls import urlpatterns as trend
 urlpatterns: list[URLPattern] = [
     path("login/", Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path("ceilings/", ceiling_action, name="enter_ceiling"),
     *overview,
     *bench,
     *rankings,

@@ -79,6 +79,7 @@ PAGES: dict[str, Rule] = {
     "rankings_json": look(Who.VIEWER),
     "rankings_parquet": look(Who.VIEWER),
     "set_price": act(Who.OPERATOR),
+    "enter_ceiling": act(Who.OPERATOR),
     "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),

@@ -25,7 +25,7 @@ from webapp.analysis.findings import (
     standouts,
     trend,
 )
-from webapp.analysis.findings.curves import BlockSizes, Charts, Noise, charts_of
+from webapp.analysis.findings.curves import BlockSizes, Charts, Links, Noise, charts_of
 from webapp.analysis.findings.recorded import RecordedPoint, TimedFinding
 from webapp.results.metrics import Metric
 
@@ -66,13 +66,18 @@ _WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingK
 
 
 def findings(
-    comparison: Comparison, metric: Metric, learned: Noise | None = None, block_sizes: BlockSizes | None = None
+    comparison: Comparison,
+    metric: Metric,
+    learned: Noise | None = None,
+    block_sizes: BlockSizes | None = None,
+    links: Links | None = None,
 ) -> tuple[Finding, ...]:
     """The most important first: repeats before single values, then kinds in order, then the size. A cliff says that
     values stay before it, so it takes the place of that finding.
 
-    `learned`: the noise that other repeats of the same target say, for charts without enough of their own."""
-    charts = charts_of(comparison, metric, learned, block_sizes)
+    `learned`: the noise that other repeats of the same target say, for charts without enough of their own. `links`:
+    the known ceilings of each series."""
+    charts = charts_of(comparison, metric, learned, block_sizes, links)
     made = [finding for find in FINDERS for finding in find(charts)]
     broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
     left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]

@@ -11,10 +11,14 @@ from itertools import pairwise
 from math import exp, log
 from statistics import median
 
+import numpy as np
+from numpy.typing import NDArray
+
 from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.findings.curves import BLOCK_SIZE, COUNTED, SIGMAS, Charts, Curve, change, is_straight, span
 from webapp.core.formatting import ratio as as_ratio
 
+FloatArray = NDArray[np.float64]
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
 UNKNOWN = log(1.5)  # more, if the noise of the chart is unknown
 FEW = log(1.2)  # more, if few points say it
@@ -123,8 +127,8 @@ def _others_do(charts: Charts, curve: Curve, place: int, off: float) -> bool:
     """Whether most other curves of the chart leave their line there, too."""
     level, shares = curve.levels[place], list[float]()
     for other in charts.curves:
-        if other is not curve and other.panel == curve.panel and level in other.levels and len(other) >= FEWEST:
-            at = other.levels.index(level)
+        if other is not curve and other.panel == curve.panel and level in other.points and len(other) >= FEWEST:
+            at = other.points[level]
             shares.append((other.logs[at] - _expected(other, range(len(other)), at)[0]) / off)
     return sum(share > 0.5 for share in shares) > len(shares) / 2
 
@@ -150,25 +154,32 @@ def _gap_in(charts: Charts, curve: Curve) -> tuple[int, int] | None:
     least = _beyond(charts, curve, GAP)
     if not curve.logs or max(curve.logs) - min(curve.logs) < least:
         return None
+    xs, logs = np.array(curve.places), np.array(curve.logs)
     stretches = [
         (first, last)
         for first in range(1, len(curve) - 2)
-        for last in range(first + 1, len(curve) - 1)
-        if _is_gap(curve, first, last, least)
+        for last in _gap_ends(xs, logs, first, least / 2)
+        if _is_gap(xs, logs, first, last, least)
     ]
     return max(stretches, key=lambda one: one[1] - one[0], default=None)
 
 
-def _is_gap(curve: Curve, first: int, last: int, least: float) -> bool:
-    logs = curve.logs
+def _gap_ends(xs: FloatArray, logs: FloatArray, first: int, least: float) -> list[int]:
+    """The last points of stretches from `first` whose two ends are so far below the line. Few stretches are left, and
+    only these are read in full."""
+    ends = np.arange(first + 1, len(xs) - 1)
+    slopes = (logs[ends + 1] - logs[first - 1]) / (xs[ends + 1] - xs[first - 1])
+    at_first = logs[first - 1] + slopes * (xs[first] - xs[first - 1]) - logs[first]
+    at_last = logs[first - 1] + slopes * (xs[ends] - xs[first - 1]) - logs[ends]
+    return [int(end) for end in ends[(at_first >= least) & (at_last >= least)]]
 
-    def low(place: int) -> float:
-        return _line(curve.places, logs, first - 1, last + 1, place) - logs[place]
 
-    if low(first) < least / 2 or low(last) < least / 2:  # most stretches end here, before all their values are read
-        return False
-    lows, recovered = list(map(low, range(first, last + 1))), logs[last + 1] - min(logs[first : last + 1])
-    return min(lows) >= least / 2 and max(lows) >= least and recovered >= least
+def _is_gap(xs: FloatArray, logs: FloatArray, first: int, last: int, least: float) -> bool:
+    slope = (logs[last + 1] - logs[first - 1]) / (xs[last + 1] - xs[first - 1])
+    inside = slice(first, last + 1)
+    lows = logs[first - 1] + slope * (xs[inside] - xs[first - 1]) - logs[inside]
+    recovered = logs[last + 1] - logs[inside].min()
+    return bool(lows.min() >= least / 2 and lows.max() >= least and recovered >= least)
 
 
 def _gap(charts: Charts, curve: Curve, first: int, last: int) -> Finding:
@@ -222,10 +233,11 @@ def _cliffs(charts: Charts, curve: Curve) -> Iterator[int]:
     logs = curve.logs
     steps = [after - before for before, after in pairwise(logs)]
     of_sizes = charts.comparison.x in SIZES
+    largest, second = sorted(map(abs, steps), reverse=True)[:2] if len(steps) > 1 else (0.0, 0.0)
     for place, step in enumerate(steps):
         least = max(SMALL_CLIFF, charts.least(curve, place, place + 1)) if of_sizes else _beyond(charts, curve, CLIFF)
-        beside = [abs(other) for index, other in enumerate(steps) if index != place]
-        is_calm = all(other <= (SMALL_CALM if of_sizes else CALM) * abs(step) for other in beside)
+        beside = second if abs(step) == largest else largest
+        is_calm = beside <= (SMALL_CALM if of_sizes else CALM) * abs(step)
         if -step >= least and is_calm and len(steps) > (1 if of_sizes else 2):
             yield place + 1
 

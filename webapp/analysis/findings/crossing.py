@@ -26,10 +26,10 @@ def find(charts: Charts) -> Iterator[Finding]:
 
 
 def _crossing(charts: Charts, one: Curve, other: Curve) -> Finding | None:
-    shared = [level for level in one.levels if level in other.levels]
+    shared = [level for level in one.levels if level in other.points]
     if len(shared) < FEWEST:
         return None
-    mine, theirs = ([curve.levels.index(level) for level in shared] for curve in (one, other))
+    mine, theirs = ([curve.points[level] for level in shared] for curve in (one, other))
     leads = [one.logs[a] - other.logs[b] for a, b in zip(mine, theirs, strict=True)]
     beyond = max(LEAD, *(charts.least(one, a, b, other) for a, b in zip(mine, theirs, strict=True)))
     signs = [0 if abs(lead) < beyond else 1 if lead > 0 else -1 for lead in leads]

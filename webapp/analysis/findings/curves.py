@@ -8,11 +8,12 @@ from functools import cached_property
 from itertools import chain, pairwise
 from statistics import linear_regression, median
 
-from webapp.analysis.answer import Comparison, Finding, FindingKind, Level, Mark
+from webapp.analysis.answer import CeilingMatch, Comparison, Finding, FindingKind, Level, Mark
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
 from webapp.core.statistics import mean_of
+from webapp.hosts.inventory.links import Link
 from webapp.results.metrics import METRICS, Metric
 
 BLOCK_SIZE = "block_size"
@@ -80,6 +81,11 @@ class Curve:
     def logs(self) -> tuple[float, ...]:
         return tuple(map(math.log, self.values))
 
+    @cached_property
+    def points(self) -> Mapping[int, int]:
+        """The index of the point at each level."""
+        return {level: index for index, level in enumerate(self.levels)}
+
     def mark(self, first: int, last: int) -> Mark:
         """The points `first` to `last` of this curve as evidence."""
         return Mark(panel=self.panel, series=self.series, first=self.levels[first], last=self.levels[last])
@@ -92,6 +98,7 @@ Stretch = tuple[Curve, int, int]  # the points from the first to the last index
 
 
 BlockSizes = Mapping[str, frozenset[object]]  # of each pattern's results; empty if unknown
+Links = Mapping[str, Sequence[Link]]  # known ceilings of each series, by its key
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,7 @@ class Charts:
     curves: tuple[Curve, ...]
     noises: tuple[Noise | None, ...]  # of each chart; None if neither repeats nor smooth curves say it
     block_sizes: BlockSizes
+    links: Links
 
     @cached_property
     def once(self) -> bool:
@@ -135,13 +143,16 @@ class Charts:
         value: float | None = None,
         level: int | None = None,
         names: str | None = None,
+        matches: tuple[CeilingMatch, ...] = (),
     ) -> Finding:
         """`sentence`: without the names of the curves. `names`: other names in their place. `stretches`: the
         evidence."""
         names = self.names([curve for curve, *_ in stretches]) if names is None else names
         counts = [count for curve, *_ in stretches for count in curve.counts]
         marks = tuple(curve.mark(first, last) for curve, first, last in stretches)
-        return self.stated(kind, led(names, sentence), counts, marks, size=size, value=value, level=level)
+        return self.stated(
+            kind, led(names, sentence), counts, marks, size=size, value=value, level=level, matches=matches
+        )
 
     def stated(
         self,
@@ -154,6 +165,7 @@ class Charts:
         value: float | None = None,
         level: int | None = None,
         about: str = "",
+        matches: tuple[CeilingMatch, ...] = (),
     ) -> Finding:
         """`counts`: repeats of the values that it is about. Too few are said. `about`: the metric by default."""
         fewest, most = min(counts), max(counts)
@@ -161,7 +173,7 @@ class Charts:
             sentence = f"{sentence[:-1]} (n = {few(fewest, most)}: too few repeats)."
         return Finding(
             kind=kind, sentence=sentence, single=most == 1, size=size, value=value, level=level, marks=marks,
-            about=about or self.metric.key,
+            about=about or self.metric.key, matches=matches,
         )  # fmt: skip
 
     def level_name(self, level: str) -> str:
@@ -208,6 +220,21 @@ class Charts:
         """The metric inside a sentence; a name that a person typed stays as it is."""
         return self.metric.label if self.metric.shown_as == "entered" else in_sentence(self.metric.label)
 
+    @property
+    def value_bytes(self) -> float | None:
+        """What one unit of the metric carries, in bytes/s; None for other metrics, and IOPS of several block sizes."""
+        if self.metric.key == "bytes_per_s":
+            return 1.0
+        sizes = frozenset[object]().union(*self.block_sizes.values())
+        size = next(iter(sizes)) if len(sizes) == 1 else None
+        return float(size) if self.metric.key == "iops" and isinstance(size, int) else None
+
+    def links_of(self, curves: Iterable[Curve]) -> list[Link]:
+        """The known ceilings that all of the curves have."""
+        own = [self.links.get(self.comparison.panels[c.panel].series[c.series].key, ()) for c in curves]
+        shared = set.intersection(*({link.name for link in each} for each in own))
+        return [link for link in own[0] if link.name in shared]
+
     def beside(self, curve: Curve) -> list[float]:
         """The values above 0 of its series at levels that have no place on the axis."""
         cells = self.comparison.panels[curve.panel].series[curve.series].cells
@@ -239,7 +266,11 @@ class Charts:
 
 
 def charts_of(
-    comparison: Comparison, metric: Metric, learned: Noise | None = None, block_sizes: BlockSizes | None = None
+    comparison: Comparison,
+    metric: Metric,
+    learned: Noise | None = None,
+    block_sizes: BlockSizes | None = None,
+    links: Links | None = None,
 ) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
@@ -250,7 +281,7 @@ def charts_of(
     curves = tuple(_curves(comparison, order, places))
     noises = [noise_of(comparison, index, curves) for index in range(len(comparison.panels))]
     known = (noise if noise and noise.of_repeats else learned or noise for noise in noises)
-    return Charts(comparison, metric, curves, tuple(known), block_sizes or {})
+    return Charts(comparison, metric, curves, tuple(known), block_sizes or {}, links or {})
 
 
 def place_of(level: Level) -> float | None:

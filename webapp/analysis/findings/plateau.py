@@ -7,15 +7,18 @@ are often alike by chance; two are enough at the upper end if they are within `A
 
 Charts that stop at one value have a common ceiling, if they are of different products, or apart elsewhere: what differs
 between them does not limit them there. Whether a link, a controller or equal drives do, the curves cannot say. (How
-often the rules are wrong: decision 28.)
+often the rules are wrong: decision 28.) If the links of these series are known, the sentence says which of them the
+value matches: 80 to 101 % of their rate, or a value that a person entered within 5 % (`hosts.inventory.links`).
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log, log1p
 
-from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.answer import CeilingMatch, Finding, FindingKind
+from webapp.analysis.claims import listed
 from webapp.analysis.findings.curves import BLOCK_SIZE, LOADS, Charts, Curve, twin_of
+from webapp.core import formatting
 from webapp.core.statistics import mean_of
 
 FLAT, WIDEST = log1p(0.05), log1p(0.12)
@@ -149,7 +152,36 @@ def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
         what = f"{label} stay{s} at {value} {where}, then fall{s} to {_lowest(charts, group)}."
     kind = FindingKind.CEILING if common else FindingKind.SATURATION
     stretches = [(one.curve, one.first, one.last) for one in group]
-    return charts.finding(kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level)
+    matches = _matching(charts, group, middle)
+    what = " ".join([what, *([_match_text(charts, matches, middle)] if matches else [])])
+    return charts.finding(
+        kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level, matches=matches,
+    )  # fmt: skip
+
+
+def _matching(charts: Charts, group: Sequence[Plateau], value: float) -> tuple[CeilingMatch, ...]:
+    """The known ceilings of all these curves at the value, the lowest first."""
+    unit = charts.value_bytes
+    if unit is None:
+        return ()
+    links = [link for link in charts.links_of(one.curve for one in group) if link.is_matched_by(value * unit)]
+    return tuple(
+        CeilingMatch(
+            name=link.name, value=link.bytes_per_s / unit, low=link.low_bytes_per_s / unit,
+            high=link.high_bytes_per_s / unit,
+        )
+        for link in sorted(links, key=lambda link: link.bytes_per_s)
+    )  # fmt: skip
+
+
+def _match_text(charts: Charts, matches: Sequence[CeilingMatch], value: float) -> str:
+    """`This matches PCIe 1.0 x8 (91 % of 2.00 GB/s).`"""
+    unit = charts.value_bytes or 1.0
+    texts = (
+        f"{each.name} ({100 * value / each.value:.0f} % of {formatting.bytes_per_s(each.value * unit)})"
+        for each in matches
+    )
+    return f"This matches {listed(list(texts))}."
 
 
 def _lowest(charts: Charts, group: Sequence[Plateau]) -> str:

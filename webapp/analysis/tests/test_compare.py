@@ -99,12 +99,12 @@ def test_no_results_are_no_error() -> None:
     assert "No valid results match." in made.notes
 
 
-def test_it_takes_six_queries_however_much_there_is(
+def test_it_takes_nine_queries_however_much_there_is(
     lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     measure_engines(lab)
     lab.measure(1.0, 2.0, iodepth=64, facts={"kernel.release": "5"})
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(9):
         comparison_of(select(ENGINES))
 
 

@@ -8,6 +8,21 @@ from itertools import islice, product
 
 from django.db.models import Q
 
+from webapp.hosts.inventory.links import (
+    GEN2,
+    GEN5,
+    PACKET_OVERHEAD_BYTES,
+    SAS_12G,
+    Interval,
+    Link,
+    pcie_bytes_per_s,
+    pcie_link,
+    pcie_realistic,
+    serial_bytes_per_s,
+    serial_link,
+    serial_realistic,
+    together,
+)
 from webapp.hosts.inventory.lock_groups import DrivesUnder, TooLarge
 from webapp.hosts.inventory.store import inventories_at
 from webapp.hosts.models import Target
@@ -16,28 +31,12 @@ from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, Pcie
 
 # Computes upper bounds of a target's throughput: the links between its drives and memory, and memory itself.
 #
-# Pure. All figures are bytes/s in one direction. The bounds ignore overhead that an inventory does not contain (flow
-# control, descriptor reads, drive firmware), so real throughput stays below them. For links with published practical
-# figures, the interval is given too, with its source.
-#
-# Sources: PCI Express Base Specification 3.0 (4.2.1 8b/10b, 4.2.2 128b/130b; 2.1 and 3.6 for the packet) and 6.0
-# (FLIT mode); Serial ATA 3.0 and SAS 2.1, 3 (8b/10b up to 12 Gb/s), SAS 4 (128b/150b); JEDEC for memory: a channel
-# moves its width once per transfer. Practical figures: Dirk Geschke, "RAID-Optimierungen", Linux User Group Erding,
-# 28 November 2012.
+# Pure. All figures are bytes/s in one direction; `links` has the arithmetic and its sources. The bounds ignore overhead
+# that an inventory does not contain (flow control, descriptor reads, drive firmware), so real throughput stays below
+# them. For links with published practical figures, the interval is given too, with its source. A memory channel moves
+# its width once per transfer (JEDEC).
 
 MAX_BRIDGES = 32  # between a drive and memory
-ARTICLE = "D. Geschke, RAID-Optimierungen, LUG Erding 2012"
-PACKET_OVERHEAD_BYTES = 26  # header, sequence number, checksums of a packet with data; ARTICLE
-_ARTICLES_PAYLOAD_BYTES = 256
-_GEN2, _GEN5 = 5_000_000_000, 32_000_000_000
-_SAS_6G, _SAS_12G = 6_000_000_000, 12_000_000_000
-
-
-@dataclass(frozen=True)
-class Interval:
-    low_bytes_per_s: float
-    high_bytes_per_s: float
-    source: str
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Ceiling:
     drives: int = 1
     realistic: Interval | None = None
     degraded: bool = False
+    link: Link | None = None  # None if its generation has no name
 
 
 @dataclass(frozen=True)
@@ -60,54 +60,7 @@ class Chain:
     ceilings: tuple[Ceiling, ...] = ()
     bytes_per_s: float | None = None
     unknown: tuple[str, ...] = field(default=())  # further limits whose figures are unknown, in words
-
-
-# ---- arithmetic
-
-
-def pcie_bytes_per_s(transfers_per_s: float, lanes: int, payload_bytes: int | None = None) -> float:
-    """Transfers x lanes x coding / 8 x the share of data in a packet.
-
-    5 GT/s x 8 with payloads of 256 bytes: 4.00 GB/s x 256 / 282 = 3.63 GB/s.
-    """
-    coded = transfers_per_s * lanes * _pcie_coding(transfers_per_s) / 8
-    return coded * _packet_share(payload_bytes)
-
-
-def _pcie_coding(transfers_per_s: float) -> float:
-    """8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, then 236 bytes of packets in every FLIT of 256."""
-    if transfers_per_s <= _GEN2:
-        return 8 / 10
-    return 128 / 130 if transfers_per_s <= _GEN5 else 236 / 256
-
-
-def _packet_share(payload_bytes: int | None) -> float:
-    """The share of data in a packet; 1 if the payload size is unknown, so the result is still an upper bound."""
-    return payload_bytes / (payload_bytes + PACKET_OVERHEAD_BYTES) if payload_bytes else 1.0
-
-
-def pcie_realistic(transfers_per_s: float, lanes: int, payload_bytes: int | None) -> Interval | None:
-    """15 to 20 % less than the coded rate: 3.2 to 3.4 GB/s of PCIe 2.0 x8 with payloads of 256 bytes.
-
-    None for faster generations and other payload sizes, for which no figures are published.
-    """
-    if transfers_per_s > _GEN2 or payload_bytes != _ARTICLES_PAYLOAD_BYTES:
-        return None
-    coded = pcie_bytes_per_s(transfers_per_s, lanes)
-    return Interval(coded * 0.80, coded * 0.85, ARTICLE)
-
-
-def serial_bytes_per_s(bits_per_s: float, lanes: int = 1) -> float:
-    """SATA and SAS: four lanes of 6 Gb/s with 8b/10b are 2.4 GB/s. 22.5 Gb/s SAS codes 128 bits as 150."""
-    coding = 8 / 10 if bits_per_s <= _SAS_12G else 128 / 150
-    return bits_per_s * lanes * coding / 8
-
-
-def serial_realistic(bits_per_s: float, lanes: int) -> Interval | None:
-    """2.0 to 2.2 GB/s for four lanes of 6 Gb/s, from the controller's manufacturer, cited in ARTICLE."""
-    if bits_per_s != _SAS_6G:
-        return None
-    return Interval(2.0e9 * lanes / 4, 2.2e9 * lanes / 4, ARTICLE)
+    links: tuple[Link, ...] = ()  # each carries all of its traffic
 
 
 def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
@@ -149,7 +102,21 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
     memory = memory_bytes_per_s(inventory.memory_modules)
     ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
     unknown = tuple(_unknown(drives, functions, rates, memory))
-    return Chain(ceilings, _ceilings_together(drives, functions, links, rates, memory, members), unknown)
+    bound = _ceilings_together(drives, functions, links, rates, memory, members)
+    return Chain(ceilings, bound, unknown, tuple(_links_of_all(ceilings, len(drives))))
+
+
+def _links_of_all(ceilings: Iterable[Ceiling], drives: int) -> Iterator[Link]:
+    """A link behind which all drives are, or links side by side, each with its share of the drives."""
+    alike: dict[Link, list[int]] = {}
+    for each in ceilings:
+        if each.link:
+            alike.setdefault(each.link, []).append(each.drives)
+    for link, counts in alike.items():
+        if set(counts) == {drives}:
+            yield link
+        elif sum(counts) == drives:
+            yield from together([link] * len(counts))
 
 
 def _members(inventory: Inventory) -> dict[str, tuple[PhysicalDrive, ...]]:
@@ -170,9 +137,11 @@ def _of_drive(
         found.append(Ceiling("drive", drive.name, rate, "its own rate"))
     if drive.link_bits_per_s and drive.link_lanes:
         bits, lanes = drive.link_bits_per_s, drive.link_lanes
-        formula = f"{bits / 1e9:g} Gb/s × {_lanes(lanes)} × {'8/10' if bits <= _SAS_12G else '128/150'} ÷ 8"
+        formula = f"{bits / 1e9:g} Gb/s × {_lanes(lanes)} × {'8/10' if bits <= SAS_12G else '128/150'} ÷ 8"
         realistic = serial_realistic(bits, lanes) if drive.transport == "sas" else None
-        found.append(Ceiling("drive link", drive.name, serial_bytes_per_s(bits, lanes), formula, 1, realistic))
+        link = serial_link(drive.transport, bits, lanes)
+        bound = serial_bytes_per_s(bits, lanes)
+        found.append(Ceiling("drive link", drive.name, bound, formula, realistic=realistic, link=link))
     return found
 
 
@@ -184,7 +153,10 @@ def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[
     formula = " + ".join(f"{bits.count(each)} × {each / 1e9:g} Gb/s" for each in dict.fromkeys(bits))
     total = sum(serial_bytes_per_s(each) for each in bits)
     where = f"{drive.name}, {len(bits)} {'drive' if len(bits) == 1 else 'drives'} behind its controller"
-    return [Ceiling("drive link", where, total, f"{formula}, × {'8/10' if max(bits) <= _SAS_12G else 'coding'} ÷ 8")]
+    formula += f", × {'8/10' if max(bits) <= SAS_12G else 'coding'} ÷ 8"
+    links = [serial_link(member.interface, member.link_bits_per_s or 0) for member in members]
+    alike = together(link for link in links if link) if all(links) else ()
+    return [Ceiling("drive link", where, total, formula, link=alike[0] if len(alike) == 1 else None)]
 
 
 def _links(drives: list[BlockDevice], functions: Mapping[str, PciFunction]) -> dict[str, Ceiling]:
@@ -218,12 +190,13 @@ def _of_link(function: PciFunction, drives: int) -> Ceiling | None:
         drives=drives,
         realistic=pcie_realistic(link.transfers_per_s, link.lanes, link.payload_bytes),
         degraded=bool(link.degraded),
+        link=pcie_link(link.transfers_per_s, link.lanes),
     )
 
 
 def _pcie_formula(link: PcieLink) -> str:
     transfers = link.transfers_per_s or 0
-    coding = "8/10" if transfers <= _GEN2 else "128/130" if transfers <= _GEN5 else "236/256"
+    coding = "8/10" if transfers <= GEN2 else "128/130" if transfers <= GEN5 else "236/256"
     words = f"{transfers / 1e9:g} GT/s × {_lanes(link.lanes or 0)} × {coding} ÷ 8"
     if not link.payload_bytes:
         return f"{words}; the packet's payload is not known"
@@ -303,8 +276,9 @@ class Bound:
 
     target: str  # host/target, or the common name of several targets at once
     bytes_per_s: float
-    words: str
+    words: str  # the limiting link; "" for a ceiling that a person entered, whose name is in `target`
     realistic: Interval | None = None
+    links: tuple[Link, ...] = ()  # each carries all traffic of the target
 
 
 def bounds_of(moments: Mapping[str, datetime], most: int | None = MAX_BOUNDS) -> tuple[Bound, ...]:
@@ -364,7 +338,7 @@ def bound_of(target: str, chain: Chain) -> Bound | None:
     if chain.bytes_per_s is None:
         return None
     words, realistic = _limiting(chain.ceilings, chain.bytes_per_s)
-    return Bound(target, chain.bytes_per_s, words, realistic)
+    return Bound(target, chain.bytes_per_s, words, realistic, chain.links)
 
 
 def _limiting(ceilings: tuple[Ceiling, ...], total: float) -> tuple[str, Interval | None]:

@@ -9,6 +9,7 @@ from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.hosts.models import Target
 from webapp.screens.access import page
 from webapp.screens.bench.product_parts import product_parts
+from webapp.screens.ceilings import ceiling_form
 
 DRIVES = (Kind.MODEL, Kind.SERIAL)  # values that targets have
 PRICED = (Kind.MODEL, Kind.CONTROLLER)
@@ -23,13 +24,15 @@ def product_page(request: HttpRequest, kind: str, value: str) -> HttpResponse:
     if parts is None and not targets:
         raise Http404(f"There is no {product.label.lower()} {product.value}.")
     priced = product.kind in PRICED
-    context = {
+    context: dict[str, object] = {
         "product": product,
         "targets": targets,
         "parts": parts,
         "priced": priced,
         "price": Price.objects.filter(kind=product.kind, name=product.value).first() if priced else None,
     }
+    if product.kind == Kind.CONTROLLER:
+        context["ceiling_form"] = ceiling_form([(product.kind.value, product.value)], request.path)
     return render(request, "screens/product.html", context)
 
 

@@ -8,9 +8,9 @@ import msgspec
 from django.http import QueryDict
 
 from webapp.analysis.cells import PERCENTILES
+from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.services import frozen, unfrozen
-from webapp.analysis.trial_metrics import moments_of
 from webapp.analysis.words import in_sentence
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
@@ -21,7 +21,7 @@ from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
-from webapp.hosts.inventory.ceilings import Bound, bounds_of
+from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
@@ -145,7 +145,7 @@ def ceilings_of(data: QueryDict, found: SideBySide) -> Ceilings:
 
 
 def shown_bounds(found: SideBySide) -> tuple[Bound, ...]:
-    return bounds_of(moments_of([row for rows in found.read.rows.values() for row in rows]))
+    return known_ceilings([row for rows in found.read.rows.values() for row in rows], MAX_BOUNDS).bounds
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):

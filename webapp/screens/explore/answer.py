@@ -8,17 +8,18 @@ from webapp.analysis.answer import Comparison, Level, Struct
 from webapp.analysis.cells import measured
 from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
 from webapp.analysis.dimensions import label_of
+from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.latency import Distribution, chart_point, distributions
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import ViewOptions, read_options, read_query, split
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.timeline import TimeLines, time_lines
-from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
+from webapp.analysis.trial_metrics import COMPARED, totals, with_observed
 from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
-from webapp.hosts.inventory.ceilings import Bound, bounds_of
+from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS, Metric
 from webapp.results.models import Result
@@ -310,8 +311,8 @@ _OF_VIEW: dict[str, Callable[[Selected, Comparison, ViewOptions], Answer]] = {
 
 
 def _bounds(selected: Selected, options: ViewOptions) -> tuple[Bound, ...]:
-    """Ceilings of the compared targets, as their hosts were when the newest of the runs started."""
-    return bounds_of(moments_of(selected.rows)) if shows_ceilings(options, selected.metric.key) else ()
+    """Known ceilings of the results; of targets, as their hosts were when the newest of the runs started."""
+    return known_ceilings(selected.rows, MAX_BOUNDS).bounds if shows_ceilings(options, selected.metric.key) else ()
 
 
 def shows_ceilings(options: ViewOptions, metric: str) -> bool:

@@ -27,6 +27,7 @@ from webapp.hosts.selectors import LEVELS, log_lines
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run, TargetLock
 from webapp.screens.access import page
+from webapp.screens.ceilings import ceiling_form
 from webapp.screens.hosts.presence import Presence, host_or_404, presence, warnings
 from webapp.screens.payloads import Payload
 from webapp.screens.runs.views import listed_runs
@@ -360,4 +361,5 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "levels": LEVELS,
         "level": request.GET.get("level", ""),
         "log_attempt": request.GET.get("attempt", ""),
+        "ceiling_form": ceiling_form([("host", host.slug)], reverse("host", args=[host.slug])),
     }

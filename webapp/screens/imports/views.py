@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from webapp.analysis.answer import Level
 from webapp.analysis.import_findings import stored
+from webapp.analysis.known_ceilings import import_owners
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
 from webapp.analysis.timeline import time_lines
@@ -36,6 +37,7 @@ from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
+from webapp.screens.ceilings import ceiling_form
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.results.columns import COLUMNS, Column
@@ -229,6 +231,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "comparison": comparison_of_entered(found),
         "bench": bench_address(products_of_import(found)),
         "conclusions": conclusions,
+        "ceiling_form": ceiling_form(import_owners(found), reverse("import", args=[found.number])),
         "is_making": bool(ids) and conclusions is None and found.state == ImportState.DONE,
     }
     return render(request, "screens/import.html", context)

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from webapp.analysis.models import Price, SavedComparison
+from webapp.analysis.models import EnteredCeiling, Price, SavedComparison
 from webapp.core.audit_words import SENTENCES, area_of, choice, sentence_parts
 from webapp.core.models import PERSON, AuditEntry, User
 from webapp.core.selectors import AuditFilter, actors, audit_entries, person_names
@@ -57,6 +57,7 @@ _RULES = (
     Rule(Baseline, "baseline"),
     Rule(Import, "import", ("number",)),
     Rule(Price, "product", ("kind", "name")),
+    Rule(EnteredCeiling),
     Rule(Subscription),
     Rule(EnrolmentToken),
     Rule(ServerKey),

@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.http import content_disposition_header
 
 from webapp.analysis.evidence import RunFinding
+from webapp.analysis.known_ceilings import entered_bounds
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import COMPARED, with_observed
@@ -190,9 +191,9 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     streams = StreamRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
     attachments = Prefetch("attachments", Attachment.objects.defer("compressed"))
     shown = request.GET.get("ceilings") == "on"
-    bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
+    bounds = (*bounds_of({trial.place: _measured_at(trial)}), *entered_bounds(results)) if shown else ()
     found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
     findings = _findings(trial)
     names = trial.stream_names or tuple(str(number + 1) for number in range(trial.stream_count))

@@ -18,7 +18,8 @@ from webapp.analysis.services import change_comparison, freeze_comparison
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, reactivate_user, remove_user
-from webapp.hosts.inventory.ceilings import Bound, Interval
+from webapp.hosts.inventory.ceilings import Bound
+from webapp.hosts.inventory.links import Interval
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens.explore.answer import answer_to, packed
@@ -112,7 +113,7 @@ def test_the_report_has_the_ceilings_and_references_of_explore(
     operator: Client, saved: SavedComparison, monkeypatch: pytest.MonkeyPatch, frozen: bool
 ) -> None:
     bound = Bound("storage1/scratch", 3.63e9, "PCI Express", Interval(3.2e9, 3.4e9, "a paper"))
-    monkeypatch.setattr("webapp.screens.explore.answer.bounds_of", lambda _: (bound,))
+    monkeypatch.setattr("webapp.analysis.known_ceilings.bounds_of", lambda moments, most: (bound,))
     made = an_import(title="Old drive", text="pattern,block_size,iodepth,mib_per_s\nrandread,4k,1,500\n")
     Result.objects.filter(origin__imported=made).update(reference=True)
     query = f"{QUERY}&metric=bytes_per_s&ceilings=on&lines=all"

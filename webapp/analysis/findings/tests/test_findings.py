@@ -1,9 +1,10 @@
 """Each kind of finding fires on a table that shows it, and stays silent on one that does not."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import process_time
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -23,6 +24,7 @@ from webapp.analysis.answer import (
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.curves import Noise
 from webapp.core.statistics import summarise
+from webapp.hosts.inventory.links import read_link
 from webapp.results.metrics import METRICS
 
 K = FindingKind
@@ -394,3 +396,44 @@ def test_a_curve_of_many_levels_costs_little() -> None:
     started = process_time()
     assert K.GAP not in kinds(made(levels, {"": {str(number): values for number in range(5)}}))
     assert process_time() - started < 4
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_10_000_results_cost_less_than_a_second(power: float) -> None:
+    """Gaps and cliffs read each pair of levels: ten curves of 1,000 levels took 2.3 s."""
+    chance = np.random.default_rng(1)
+    rates = 1000 * np.arange(1, 1001) ** power
+    curves = {str(n): list(rates * np.exp(0.02 * chance.normal(size=1000))) for n in range(10)}
+    comparison = made(range(1, 1001), {"": curves})
+    started = process_time()
+    found(comparison)
+    assert process_time() - started < 1.5  # 0.6 s here
+
+
+CAPPED = (458, 919, 1820, 2000, 2000, 2000)  # MB/s
+
+
+def matches(links: Mapping[str, tuple[str, ...]], *, metric: str = "bytes_per_s", unit: float = 1e6) -> list[list[str]]:
+    """Names of the known ceilings that each limit of a chart with the series A and B matches."""
+    values = [each * unit for each in CAPPED]
+    slower = [each * 0.5 for each in values[:3]] + values[3:]
+    comparison = made(DEPTHS, {"": {"A": values, "B": slower}}, metric=metric)
+    known = {name: tuple(map(read_link, texts)) for name, texts in links.items()}
+    said = findings(comparison, METRICS[metric], None, {"read": frozenset({4096})}, known)
+    return [[each.name for each in one.matches] for one in said if one.kind in (K.CEILING, K.SATURATION)]
+
+
+def test_a_limit_matches_all_known_ceilings_at_its_value() -> None:
+    own = ("PCIe 1.0 x8", "SAS 6G x4", "PCIe 3.0 x4", "Backplane: 2.05 GB/s")
+    assert matches({"A": own, "B": own}) == [["PCIe 1.0 x8", "Backplane", "SAS 6G x4"]]
+
+
+def test_a_common_limit_matches_only_a_ceiling_of_all_its_series() -> None:
+    assert matches({"A": ("PCIe 1.0 x8",), "B": ("PCIe 2.0 x4", "PCIe 1.0 x8")}) == [["PCIe 1.0 x8"]]
+    assert matches({"A": ("PCIe 1.0 x8",), "B": ("PCIe 2.0 x4",)}) == matches({}) == [[]]
+
+
+def test_iops_of_one_block_size_match_a_ceiling_and_other_metrics_none() -> None:
+    own = {"A": ("PCIe 1.0 x8",), "B": ("PCIe 1.0 x8",)}
+    assert matches(own, metric="iops", unit=1e6 / 4096) == [["PCIe 1.0 x8"]]
+    assert matches(own, metric="iops", unit=1e6) == [[]]

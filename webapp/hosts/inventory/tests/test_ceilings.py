@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.hosts.inventory import ceilings
+from webapp.hosts.inventory import ceilings, links
 from worker.contract.inventory import (
     BlockDevice,
     Cpu,
@@ -32,26 +32,26 @@ GT = 1_000_000_000
 def test_it_reckons_what_a_pcie_link_can_carry(
     transfers: float, lanes: int, payload: int | None, gb_per_s: float
 ) -> None:
-    assert ceilings.pcie_bytes_per_s(transfers, lanes, payload) / 1e9 == pytest.approx(gb_per_s, abs=0.006)
+    assert links.pcie_bytes_per_s(transfers, lanes, payload) / 1e9 == pytest.approx(gb_per_s, abs=0.006)
 
 
 @pytest.mark.parametrize(
     ("bits", "lanes", "gb_per_s"), [(6e9, 4, 2.4), (6e9, 1, 0.6), (3e9, 1, 0.3), (12e9, 4, 4.8), (22.5e9, 1, 2.4)]
 )
 def test_it_reckons_what_serial_lanes_can_carry(bits: float, lanes: int, gb_per_s: float) -> None:
-    assert ceilings.serial_bytes_per_s(bits, lanes) / 1e9 == pytest.approx(gb_per_s)
+    assert links.serial_bytes_per_s(bits, lanes) / 1e9 == pytest.approx(gb_per_s)
 
 
 def test_it_says_what_such_links_give_in_practice_where_somebody_has_said_so() -> None:
-    pcie, sas = ceilings.pcie_realistic(5 * GT, 8, 256), ceilings.serial_realistic(6e9, 4)
+    pcie, sas = links.pcie_realistic(5 * GT, 8, 256), links.serial_realistic(6e9, 4)
     assert pcie is not None
     assert sas is not None
     assert (pcie.low_bytes_per_s, pcie.high_bytes_per_s) == pytest.approx((3.2e9, 3.4e9))
     assert (sas.low_bytes_per_s, sas.high_bytes_per_s) == (2.0e9, 2.2e9)
     assert "Geschke" in pcie.source
-    assert pcie.high_bytes_per_s < ceilings.pcie_bytes_per_s(5 * GT, 8, 256)
-    assert ceilings.pcie_realistic(8 * GT, 4, 256) is ceilings.serial_realistic(12e9, 4) is None
-    assert ceilings.pcie_realistic(5 * GT, 8, 128) is None
+    assert pcie.high_bytes_per_s < links.pcie_bytes_per_s(5 * GT, 8, 256)
+    assert links.pcie_realistic(8 * GT, 4, 256) is links.serial_realistic(12e9, 4) is None
+    assert links.pcie_realistic(5 * GT, 8, 128) is None
 
 
 def module(bank: str, speed: int | None = 3_200_000_000) -> MemoryModule:
@@ -113,7 +113,7 @@ def test_drives_behind_one_switch_share_its_link_and_others_add_up() -> None:
     drives = [disk(f"nvme{number}", f"n{number}") for number in range(3)]
     array = disk("md0", kind="raid", parents=("nvme0", "nvme1", "nvme2"))
     found = ceilings.chain_of(inventory([array, *drives], pci), "md0")
-    one = ceilings.pcie_bytes_per_s(8 * GT, 4, 256)
+    one = links.pcie_bytes_per_s(8 * GT, 4, 256)
     assert found.bytes_per_s == pytest.approx(2 * one)
     shared = next(each for each in found.ceilings if each.where.startswith("switch"))
     assert (shared.drives, shared.bytes_per_s) == (2, one)
