@@ -148,7 +148,7 @@ def with_seconds(
         title=source.title,
         targets=source.targets,
         at=source.at,
-        key=_digest([finding.kind.value, target]),
+        key=digest_of([finding.kind.value, target]),
         kind=finding.kind,
         sentence=led(target if named else "", once(finding)),
         query=urlencode([source.pair]),
@@ -162,10 +162,10 @@ def with_seconds(
 
 def _key(made: Comparison, finding: Finding, question: Pairs) -> str:
     subject = [sorted(question), finding.about, *place_of_evidence(made, finding)]
-    return _digest(subject)
+    return digest_of(subject)
 
 
-def _digest(subject: Sequence[object]) -> str:
+def digest_of(subject: Sequence[object]) -> str:
     return blake2b(json.dumps(subject).encode(), digest_size=12).hexdigest()
 
 

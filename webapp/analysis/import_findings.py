@@ -4,14 +4,18 @@
 writer.
 """
 
+from collections import Counter
 from datetime import datetime
 from hashlib import sha256
+from itertools import islice
 
 import msgspec
 from django.utils import timezone
 
-from webapp.analysis.answer import Finding, Struct
-from webapp.analysis.models import EnteredCeiling, ImportFindings
+from webapp.analysis.answer import CeilingMatch, Finding, FindingKind, Struct, once
+from webapp.analysis.evidence import AT_A_LEVEL, Review, digest_of
+from webapp.analysis.findings import importance
+from webapp.analysis.models import EnteredCeiling, ImportFindingReview, ImportFindings
 from webapp.analysis.run_answer import VERSION
 from webapp.results.models import Import, ImportState
 
@@ -27,10 +31,49 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class Conclusions(Struct, frozen=True, kw_only=True):
-    """`first`: the most important findings of all sections, as sentences."""
-
-    first: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
+
+
+class ImportFinding(Struct, frozen=True, kw_only=True):
+    """A finding of an import."""
+
+    imported: int  # its number
+    title: str  # of the table, or of what is compared
+    key: str  # the same for the same subject if the findings are made again
+    kind: FindingKind
+    sentence: str
+    query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
+    size: float  # of the effect, as the absolute value of ln(ratio)
+    single: bool  # from values that were measured once
+    matches: tuple[CeilingMatch, ...] = ()
+    review: Review | None = None
+
+    @property
+    def is_dismissed(self) -> bool:
+        return self.review is not None and self.review.verdict == "dismissed"
+
+
+def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, ...]:
+    """Of the import with the number, the most important first, without reviews."""
+    places = [(section, finding) for section in conclusions.sections for finding in section.findings]
+    places.sort(key=lambda place: importance(place[1]))
+    subjects: Counter[str] = Counter()
+    listed = []
+    for section, finding in places:
+        marks = [(mark.panel, mark.series) for mark in finding.marks]
+        level = finding.level if finding.kind in AT_A_LEVEL else None
+        subject = [section.title, section.query, finding.kind.value, finding.about, marks, level]
+        key = digest_of(subject)
+        subjects[key] += 1
+        listed.append(
+            ImportFinding(
+                imported=number, title=section.title,
+                key=key if subjects[key] == 1 else digest_of([*subject, subjects[key]]), kind=finding.kind,
+                sentence=once(finding), query=section.query, size=finding.size, single=finding.single,
+                matches=finding.matches,
+            )
+        )  # fmt: skip
+    return tuple(listed)
 
 
 def _seals_of(imports: list[Import]) -> dict[int, str]:
@@ -68,11 +111,18 @@ def stored(imported: Import) -> Conclusions | None:
 
 
 def newest(since: datetime, limit: int) -> list[tuple[Import, str]]:
-    """The most important finding of each import of a person since then, the last import first. One query."""
+    """The most important finding of each import of a person since then, without dismissed ones, the last import first.
+    Two queries."""
     recent = ImportFindings.objects.filter(imported__slug=None, imported__created_at__gte=since)
     rows = recent.select_related("imported").order_by("-imported__created_at")
-    read = ((row.imported, _read(row.content)) for row in rows[:limit])
-    return [(imported, made.first[0]) for imported, made in read if made and made.first]
+    made = [(row.imported, _read(row.content) or Conclusions()) for row in rows[:limit]]
+    reviews = ImportFindingReview.objects.filter(imported__in=[imported for imported, _ in made])
+    dismissed = set(reviews.filter(verdict=ImportFindingReview.Verdict.DISMISSED).values_list("imported_id", "key"))
+    first = []
+    for imported, conclusions in made:
+        valid = (each for each in findings_in(conclusions, imported.number) if (imported.pk, each.key) not in dismissed)
+        first += [(imported, each.sentence) for each in islice(valid, 1)]
+    return first
 
 
 def _read(content: object) -> Conclusions | None:

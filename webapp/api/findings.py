@@ -1,5 +1,6 @@
-"""Findings of runs, and what people think of them."""
+"""Findings of runs and imports, and what people think of them."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -10,16 +11,27 @@ from ninja import Field, Router
 from pydantic import AwareDatetime
 
 from webapp.analysis.evidence import RunFinding
-from webapp.analysis.reviews import MAX_REASON_LENGTH, review_finding, reviewed, undo_review
+from webapp.analysis.import_findings import ImportFinding
+from webapp.analysis.reviews import (
+    MAX_REASON_LENGTH,
+    findings_of_import,
+    review_finding,
+    review_import_finding,
+    reviewed,
+    undo_import_review,
+    undo_review,
+)
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.run_findings import newest
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, schema_of
+from webapp.api.imports import import_with
 from webapp.api.runs import run_with
 from webapp.runs.models import Run
 
 router = Router(tags=["findings"])
 RunFindingOut = schema_of(RunFinding)
+ImportFindingOut = schema_of(ImportFinding)
 LAST = timedelta(days=1)
 
 
@@ -60,9 +72,40 @@ def no_review(request: HttpRequest, number: int, key: str) -> HttpResponse:
     return _of(run)
 
 
+@router.get("/imports/{int:number}/findings", response=list[ImportFindingOut])  # type: ignore[valid-type]
+def import_findings(request: HttpRequest, number: int) -> HttpResponse:
+    """All findings of an import, the most important first, also dismissed ones. Empty until they are made, within
+    seconds after its end."""
+    return _json(findings_of_import(import_with(number)))
+
+
+@router.put(
+    "/imports/{int:number}/findings/{key}/review",
+    response=list[ImportFindingOut],  # type: ignore[valid-type]
+    auth=OPERATORS,
+)
+def import_review(request: HttpRequest, number: int, key: str, payload: ReviewIn) -> HttpResponse:
+    """Confirm or dismiss a finding of an import. The answer is all findings. Safe to repeat."""
+    imported, by = import_with(number), operator(request)
+    review_import_finding(imported=imported, key=key, verdict=payload.verdict, reason=payload.reason, by=by)
+    return _json(findings_of_import(imported))
+
+
+@router.delete(
+    "/imports/{int:number}/findings/{key}/review",
+    response=list[ImportFindingOut],  # type: ignore[valid-type]
+    auth=OPERATORS,
+)
+def no_import_review(request: HttpRequest, number: int, key: str) -> HttpResponse:
+    """Take back the review of a finding of an import. The answer is all findings. Safe to repeat."""
+    imported = import_with(number)
+    undo_import_review(imported=imported, key=key, by=operator(request))
+    return _json(findings_of_import(imported))
+
+
 def _of(run: Run) -> HttpResponse:
     return _json(reviewed(run, run_answer(run).findings))
 
 
-def _json(found: list[RunFinding]) -> HttpResponse:
+def _json(found: Sequence[RunFinding | ImportFinding]) -> HttpResponse:
     return HttpResponse(msgspec.json.encode(found), content_type="application/json")

@@ -186,7 +186,7 @@ TAGS = {
     "hosts": "Storage servers with their targets, and actions on them.",
     "plans": "What is measured, in versions.",
     "runs": "Executions of plans: start, watch, change.",
-    "findings": "What runs found, and what people think of it.",
+    "findings": "What runs and imports found, and what people think of it.",
     "results": "What was measured.",
     "imports": "Results of other tools.",
     "schedules": "When runs start by themselves.",

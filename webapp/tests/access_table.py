@@ -80,6 +80,7 @@ PAGES: dict[str, Rule] = {
     "rankings_parquet": look(Who.VIEWER),
     "set_price": act(Who.OPERATOR),
     "enter_ceiling": act(Who.OPERATOR),
+    "review_import_finding": act(Who.OPERATOR),
     "product": look(Who.VIEWER),
     # hosts
     "hosts": look(Who.VIEWER),
@@ -348,6 +349,9 @@ API: dict[str, Who] = {
     "GET runs/{number}/findings": Who.VIEWER,
     "PUT runs/{number}/findings/{key}/review": Who.OPERATOR,
     "DELETE runs/{number}/findings/{key}/review": Who.OPERATOR,
+    "GET imports/{number}/findings": Who.VIEWER,
+    "PUT imports/{number}/findings/{key}/review": Who.OPERATOR,
+    "DELETE imports/{number}/findings/{key}/review": Who.OPERATOR,
     "GET runs/{number}/rounds": Who.VIEWER,
     "GET runs/{number}/shares": Who.VIEWER,
     "POST runs/{number}/pause": Who.OPERATOR,

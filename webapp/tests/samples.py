@@ -3,6 +3,8 @@
 import zlib
 from datetime import time
 
+from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.import_findings import Conclusions, Section, findings_in, store
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.services import create_link, save_comparison
 from webapp.core import heartbeats
@@ -73,6 +75,11 @@ def make_samples() -> dict[str, object]:
     saved = save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR])
     shared = create_link(saved=saved, name="a customer", by=people[OPERATOR])
     baseline = set_baseline(run=done, target=target, tolerances={"iops": 5.0}, by=people[OPERATOR])
+    imported = an_import(by=people[OPERATOR], further=[LOG])
+    finding = Finding(kind=FindingKind.TREND, sentence="IOPS rise.", single=True, size=1.0)
+    section = Section(title="Table", query=f"import={imported.number}", findings=(finding,), sentences=())
+    conclusions = Conclusions(sections=(section,))
+    store(imported, conclusions, seal="")
     return {
         "baselines/pk": baseline.pk,
         "trends/pk": baseline.pk,
@@ -104,7 +111,8 @@ def make_samples() -> dict[str, object]:
         "runs/key": run_answer(done).findings[0].key,
         "runs/attachment": attachment.pk,
         "queue/number": done.number,
-        "imports/number": an_import(by=people[OPERATOR], further=[LOG]).number,
+        "imports/number": imported.number,
+        "imports/key": findings_in(conclusions, imported.number)[0].key,
         "imports/test": 4,  # that of the log
         "comparisons/pk": saved.pk,
         "comparisons/link": saved.links.get().pk,

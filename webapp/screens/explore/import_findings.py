@@ -19,7 +19,7 @@ from msgspec import structs
 from webapp.analysis.answer import Finding, FindingKind, once
 from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
-from webapp.analysis.findings import findings, importance
+from webapp.analysis.findings import findings
 from webapp.analysis.import_findings import Conclusions, Section, due, store
 from webapp.analysis.question import CompareRefused, Pairs
 from webapp.analysis.trial_metrics import metric_named
@@ -36,7 +36,7 @@ from webapp.screens.explore.shown import sentences_of
 
 log = logging.getLogger(__name__)
 
-MOST_TABLES, MOST_FIRST = 40, 3
+MOST_TABLES = 40
 AXES, MIN_LEVELS = ("iodepth", "numjobs"), 3
 MIN_SHARED = 3  # test points with another table
 SHARED = 0.5  # of the points of the smaller one
@@ -70,8 +70,7 @@ def _made(imported: Import) -> Conclusions:
     except Exception:
         log.exception("the findings of import %s could not be made.", imported.number)
         return Conclusions()
-    ranked = sorted((finding for section in sections for finding in section.findings), key=importance)
-    return Conclusions(first=tuple(map(once, ranked[:MOST_FIRST])), sections=sections)
+    return Conclusions(sections=sections)
 
 
 def sections_of(imported: Import) -> tuple[Section, ...]:

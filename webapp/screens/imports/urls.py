@@ -16,6 +16,7 @@ from webapp.screens.imports.views import (
     import_test_page,
     imports_page,
     references_page,
+    review_action,
 )
 
 urlpatterns: list[URLPattern] = [
@@ -29,5 +30,6 @@ urlpatterns: list[URLPattern] = [
     path("imports/<int:number>/tests/<int:test>/", import_test_page, name="import_test"),
     path("imports/<int:number>/files/", add_import_files, name="add_import_files"),
     path("imports/<int:number>/end/", end_import_action, name="end_import"),
+    path("imports/<int:number>/findings/<slug:key>/review/", review_action, name="review_import_finding"),
     path("imports/<int:number>/undo/", undo_import_action, name="undo_import"),
 ]

@@ -16,10 +16,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.analysis.answer import Level
-from webapp.analysis.import_findings import stored
+from webapp.analysis.import_findings import ImportFinding, stored
 from webapp.analysis.known_ceilings import import_owners
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
+from webapp.analysis.reviews import findings_of_import, review_import_finding, undo_import_review
 from webapp.analysis.timeline import time_lines
 from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.bench.picking import products_of_import
@@ -181,6 +182,7 @@ EMPTY = {
     REFUSED: "No file was left out.",
 }
 SHOWN_REASONS, SHOWN_FILES = 12, 20
+MOST_FIRST = 3  # findings
 RESULT_FIELDS = ("iops", "kiops", "mib_per_s", "mb_per_s", "latency_mean_us", "latency_p99_ms")  # examples
 LABEL_FIELDS = {"host": "Host", "controller": "Controller", "drive": "Drive model", "layout": "Layout"}
 
@@ -216,7 +218,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
     page_number = request.GET.get("page") or _page_of_test(found, request.GET.get("test", ""))
     pages = Paginator(_listed(found, shown), PER_PAGE).get_page(page_number)
     ids = [result.pk for result in pages] if shown == RESULTS else []
-    refused, conclusions = refused_by_reason(found), stored(found) if ids else None
+    refused, conclusions = refused_by_reason(found), _conclusions(found) if ids else None
     context = {
         "import": found,
         "choices": choices,
@@ -235,6 +237,56 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "is_making": bool(ids) and conclusions is None and found.state == ImportState.DONE,
     }
     return render(request, "screens/import.html", context)
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    title: str
+    query: str
+    findings: tuple[ImportFinding, ...]
+    others: tuple[str, ...]  # sentences about ratios without a finding
+
+
+@dataclass(frozen=True)
+class ShownConclusions:
+    """`first`: the most important findings, without dismissed ones."""
+
+    first: tuple[ImportFinding, ...]
+    sections: tuple[ShownSection, ...]
+
+
+def _conclusions(found: Import) -> ShownConclusions | None:
+    """None until they are made."""
+    conclusions = stored(found)
+    if conclusions is None:
+        return None
+    listed = findings_of_import(found)
+    by_section: dict[tuple[str, str], list[ImportFinding]] = {}
+    for finding in listed:
+        by_section.setdefault((finding.title, finding.query), []).append(finding)
+    sections = []
+    for section in conclusions.sections:
+        own = by_section.get((section.title, section.query), [])
+        stated = {finding.sentence for finding in own}
+        others = tuple(sentence for sentence in section.sentences if sentence not in stated)
+        sections.append(ShownSection(section.title, section.query, tuple(own), others))
+    valid = [finding for finding in listed if not finding.is_dismissed]
+    return ShownConclusions(tuple(valid[:MOST_FIRST]), tuple(sections))
+
+
+@operator_action
+def review_action(request: HttpRequest, number: int, key: str) -> HttpResponse:
+    """`verdict` "" takes back the review."""
+    found, verdict = get_object_or_404(Import, number=number), str(request.POST.get("verdict", ""))
+    reason = str(request.POST.get("reason", ""))
+    try:
+        if verdict:
+            review_import_finding(imported=found, key=key, verdict=verdict, reason=reason, by=person(request))
+        else:
+            undo_import_review(imported=found, key=key, by=person(request))
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    return redirect(reverse("import", args=[number]) + "#conclusions")
 
 
 def _reasons(found: Import, refused: Mapping[str, int]) -> list[tuple[str, int, list[ImportedFile], int]]:

@@ -403,7 +403,7 @@ def test_10_000_results_cost_less_than_a_second(power: float) -> None:
     """Gaps and cliffs read each pair of levels: ten curves of 1,000 levels took 2.3 s."""
     chance = np.random.default_rng(1)
     rates = 1000 * np.arange(1, 1001) ** power
-    curves = {str(n): list(rates * np.exp(0.02 * chance.normal(size=1000))) for n in range(10)}
+    curves: dict[str, Values] = {str(n): list(rates * np.exp(0.02 * chance.normal(size=1000))) for n in range(10)}
     comparison = made(range(1, 1001), {"": curves})
     started = process_time()
     found(comparison)
