@@ -113,7 +113,7 @@ export function besideEnd(
 export function drawLabels(chart: Drawn, labels: readonly LineLabel[]): void {
   const { ctx: pen, chartArea: area } = chart;
   pen.save();
-  pen.font = "11px sans-serif";
+  pen.font = `11px ${themed("--ss-font")}`;
   pen.textBaseline = "middle";
   const most = Math.min(MOST, Math.floor((area.bottom - area.top) / HEIGHT));
   const shown = merged(labels, most);

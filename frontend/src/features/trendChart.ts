@@ -141,7 +141,7 @@ function drawStep(chart: ChartOf, atMs: number, text: string, line: number): voi
   pen.lineTo(at, bottom);
   pen.stroke();
   pen.fillStyle = themed("--tblr-body-color");
-  pen.font = "600 11px sans-serif";
+  pen.font = `600 11px ${themed("--ss-font")}`;
   const width = pen.measureText(text).width;
   pen.fillText(text, at + 4 + width > right ? at - 4 - width : at + 4, top + 12 + 14 * line);
 }

@@ -25,7 +25,7 @@ export interface Picture {
 
 const MARGIN = 16;
 const LINE = 18;
-const FONT = '"Inter Variable", Inter, Arial, "Liberation Sans", sans-serif';
+const FONT = '"Inter Variable", Arial, "Liberation Sans", sans-serif';
 
 interface Size {
   readonly width: number;

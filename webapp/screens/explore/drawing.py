@@ -37,6 +37,7 @@ WIDTH, HEIGHT = 760, 260  # of the area of one chart
 LEFT, RIGHT, BELOW = 84, 16, 44  # room for the names of values and levels
 LINE, CHARACTER = 18, 6.6  # height of a line of text, width of a character of 12 px
 CAPITAL, WIDE = 9.0, 7.6  # in wide fonts, for names beside each other
+FONT = '"Inter Variable", Arial, "Liberation Sans", sans-serif'
 TEXT, MUTED, GRID = "#1f2933", "#5f6b7a", "#e1e5ea"
 MOST_CHARTS = 12
 SHORT = 18  # px: half the width of a line with one level
@@ -144,7 +145,7 @@ def _sheet(title: str, parts: Sequence[Element], height: int, *, scaled: bool) -
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {width} {height}",
         role="img",
-        font_family="system-ui, sans-serif",
+        font_family=FONT,
         font_size=12,
         **size,
     )

@@ -390,6 +390,28 @@ def test_a_report_is_printed_light_with_all_charts_and_page_numbers(
     assert problems == []
 
 
+# Elements on paper whose font or features depend on the machine: with features, fonts such as the OpenType Inter draw
+# digits and letters with glyphs of private characters, which a PDF file then contains.
+MACHINE_FONTS = """() => [...document.querySelectorAll("body, body *")].flatMap((element) => {
+  const style = getComputedStyle(element);
+  const features = [style.fontFeatureSettings, style.fontVariantNumeric, style.fontVariantLigatures].join(" ");
+  const [family] = style.fontFamily.split(",");
+  const isShipped = family === '"Inter Variable"' || style.fontFamily.includes("mono");
+  return features === "normal normal none" && isShipped ? [] : [`${element.tagName}: ${features} ${family}`];
+})"""
+
+
+def test_printed_text_uses_the_shipped_font_without_features(page: Page, done: Run) -> None:
+    query = ADDRESS.partition("?")[2]
+    saved = save_comparison(title="Engines", note="", query=query, by=User.objects.get(username="olga"))
+    page.goto(f"/comparisons/{saved.pk}/report/")
+    assert page.evaluate(MACHINE_FONTS) != []  # figures of tables have equal widths on the screen
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(page.locator(".chart-drawing text").first).to_be_visible()
+    assert page.evaluate(MACHINE_FONTS) == []
+
+
 def ends_of_texts(page: PageObject) -> list[float]:
     """Where each text of a page of a PDF file begins, in points from the left."""
     found: list[float] = []
