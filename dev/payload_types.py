@@ -37,7 +37,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     from webapp.screens.hosts.views import Enrolment, LogTail
     from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
     from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
-    from webapp.screens.trend.views import TrendChart
+    from webapp.screens.trend.chart import TrendChart
 
     return {
         "charts": (("ShownAs", ShownAs), payloads.ChartCeiling, payloads.ChartSpan),

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { curve, kindText, nines, ninesText, ticksAcross } from "../src/features/latencyCharts";
+import { curve, nines, ninesText, ticksAcross } from "../src/features/latencyCharts";
 import { closerAddress, line, spread } from "../src/features/timeLines";
 
 test("nines are counted and said", () => {
@@ -46,10 +46,4 @@ test("a bin is drawn from its lowest to its highest second", () => {
 
 test("a zoom asks for the whole seconds around it", () => {
   expect(closerAddress("/explore/timeline.json?x=run", -0.2, 9.4)).toBe("/explore/timeline.json?x=run&from=0&to=11");
-});
-
-test("a picture names the kind of latency only if all series have it", () => {
-  expect(kindText([{ kinds: ["lat"] }, { kinds: ["lat"] }])).toContain("total latency");
-  expect(kindText([{ kinds: ["clat"] }, { kinds: [] }])).toContain("completion latency");
-  expect(kindText([{ kinds: ["lat"] }, { kinds: ["clat"] }])).toBe("");
 });

@@ -135,6 +135,13 @@ def entered(value: float | None) -> str:
     return number(value)
 
 
+def clock(value_s: float) -> str:
+    """2:05, 1:02:05: minutes and seconds, after an hour with hours."""
+    minutes, seconds = divmod(round(abs(value_s)), 60)
+    sign = "−" if value_s < 0 and (minutes or seconds) else ""
+    return f"{sign}{minutes}:{seconds:02}" if minutes < 60 else f"{sign}{minutes // 60}:{minutes % 60:02}:{seconds:02}"
+
+
 def duration(value_s: float | None) -> str:
     """3 s, 2 min 05 s, 1 h 03 min, 2 d 4 h; whole seconds."""
     if value_s is None:

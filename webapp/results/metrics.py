@@ -17,7 +17,7 @@ from worker.contract.items import Metric as EngineMetric
 from worker.contract.items import Unit
 from worker.recipes import ENGINES
 
-_FORMATTERS: Mapping[formatting.ShownAs, Callable[[float | None], str]] = {
+FORMATTERS: Mapping[formatting.ShownAs, Callable[[float | None], str]] = {
     "iops": formatting.iops,
     "bytes_per_s": formatting.bytes_per_s,
     "latency": formatting.latency,
@@ -90,7 +90,7 @@ class Metric:
 
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""
-        text = _FORMATTERS[self.shown_as](value)
+        text = FORMATTERS[self.shown_as](value)
         return f"{text} {self.unit}".rstrip() if self.shown_as == "entered" and value is not None else text
 
 
@@ -100,7 +100,7 @@ def _latency(key: str, label: str, short: str, column: str) -> Metric:
 
 def in_unit(unit: str, value: float | None) -> str:
     """Format a value in a unit of an engine's own metrics."""
-    return _FORMATTERS[_SHOWN_AS[Unit(unit)]](value)
+    return FORMATTERS[_SHOWN_AS[Unit(unit)]](value)
 
 
 def _own(metric: EngineMetric) -> Metric:

@@ -1,6 +1,6 @@
 """Ceilings: the lines in charts of bandwidth, sentences about them, and the form in which people enter them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from django.contrib import messages
@@ -20,6 +20,9 @@ from webapp.analysis.known_ceilings import (
 from webapp.core import formatting
 from webapp.core.errors import Refusal
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.pictures.axes import Axis
+from webapp.pictures.charts import DASHED, Line, Mark
+from webapp.pictures.elements import MUTED
 from webapp.screens.access import operator_action, person
 from webapp.screens.payloads import ChartCeiling
 
@@ -98,6 +101,13 @@ def _drawn(value: float, alike: list[Bound]) -> ChartCeiling:
         low=known.low_bytes_per_s if known else None,
         high=known.high_bytes_per_s if known else None,
     )
+
+
+def ceiling_lines(ceilings: Iterable[ChartCeiling], x: Axis) -> Iterator[Line]:
+    """In pictures: `Ceiling of storage1/raid: 3.63 GB/s`."""
+    for ceiling in ceilings:
+        name = f"Ceiling of {ceiling.text}: {formatting.bytes_per_s(ceiling.value)}"
+        yield Line(name, MUTED, (Mark(x.low, ceiling.value), Mark(x.high, ceiling.value)), dash=DASHED)
 
 
 def in_words(bounds: Iterable[Bound]) -> list[str]:

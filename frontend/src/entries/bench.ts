@@ -12,6 +12,7 @@ import { initFold } from "../features/fold";
 
 initBenchPicker();
 initBenchScroll();
-initBenchCharts(initBenchLoad());
+initBenchLoad();
+initBenchCharts();
 initFold();
 initChoiceForms();

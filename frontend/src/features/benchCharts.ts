@@ -8,10 +8,9 @@ import { Chart, follow } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { SHOW } from "../lib/format";
-import type { Picture } from "../lib/picture";
 import { ceilingLines, heightsOf, highestInReach } from "./ceilingLines";
 import { initReport } from "./report";
-import { initSavePicture, keyOf, linesOf } from "./savePicture";
+import { initSavePicture } from "./savePicture";
 
 Chart.register(LineWithErrorBarsController, PointWithErrorBar);
 
@@ -147,26 +146,13 @@ function configuration(chart: BenchChart): ChartConfiguration {
   return { ...made, plugins: [ceilingLines(chart.ceilings)] } as unknown as ChartConfiguration;
 }
 
-/** `further`: other charts of the page, which are on paper and in the saved file too. */
-export function initBenchCharts(further: readonly Chart[]): void {
+export function initBenchCharts(): void {
   const data = readJson("bench-data", benchCharts);
-  const made = new Map<string, Chart>();
   for (const canvas of document.querySelectorAll<HTMLCanvasElement>("canvas[data-bench-chart]")) {
     const { benchChart = "" } = canvas.dataset;
     const chart = data?.charts[Number(benchChart)];
-    if (chart) made.set(benchChart, new Chart(canvas, configuration(chart)));
+    if (chart) follow(new Chart(canvas, configuration(chart)));
   }
-  for (const chart of made.values()) follow(chart);
-  initReport([...further, ...made.values()]);
-  initSavePicture((button) => pictureOf(button, made.get(button.dataset.chart ?? "")));
-}
-
-function pictureOf({ dataset }: HTMLButtonElement, chart: Chart | undefined): Picture | null {
-  if (!chart) return null;
-  return {
-    title: dataset.title ?? "",
-    note: dataset.note ?? "",
-    key: keyOf(linesOf([chart])),
-    parts: [{ title: "", of: chart }],
-  };
+  initReport();
+  initSavePicture();
 }

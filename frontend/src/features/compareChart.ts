@@ -376,8 +376,6 @@ export function initCompareCharts(): void {
   shownFinding.listen(data.comparison, () => {
     for (const chart of charts) chart.draw();
   });
-  const shown =
-    data.kind === "box" ? "Each point is one repeat" : "Mean of the repeats; whiskers: 95 % confidence interval";
   page.lines = legendLines(data);
-  page.finish(charts, `${shown}. ${data.comparison.metric_label}`);
+  page.finish(charts);
 }

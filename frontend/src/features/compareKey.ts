@@ -1,9 +1,8 @@
 /** The colours of series: the legend above the charts, and the marks in the tables. */
 
 import type { Chart } from "../lib/charts";
-import { type Look, lookAt, themed } from "../lib/colours";
+import { type Look, lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
-import type { PictureKey } from "../lib/picture";
 
 export type Looks = ReadonlyMap<string, Look>;
 
@@ -22,16 +21,6 @@ export function paintMarks(looks: Looks): void {
   for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
     mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.css ?? "transparent";
   }
-}
-
-export function pictureKey(series: readonly Named[], looks: Looks, lines: readonly string[]): PictureKey[] {
-  const names = new Map(series.map((each) => [each.name, each.is_baseline]));
-  const known = [...names].map(([name, is_baseline]) => ({
-    name: is_baseline ? `${name} (baseline)` : name,
-    colour: looks.get(name)?.colour ?? "#8a929c",
-    dashed: false,
-  }));
-  return [...known, ...lines.map((name) => ({ name, colour: themed("--ss-chart-text"), dashed: true }))];
 }
 
 /** Buttons that show and hide a series in all charts, and the names of lines. Datasets have the name of their series in

@@ -3,10 +3,10 @@
 import { seriesName } from "#payloads/compare";
 import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
-import { type Picture, savePng, saveSvg } from "../lib/picture";
 import { list } from "../lib/schema";
-import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
+import { type Looks, looksOf, type Named, paintKey } from "./compareKey";
 import { initReport } from "./report";
+import { initSavePicture } from "./savePicture";
 
 /** What a view does after a zoom and after its reset. */
 export interface Zoomed {
@@ -22,29 +22,12 @@ export class ComparePage {
   lines: readonly string[] = [];
 
   /** Set up the rest of the page after the charts. */
-  finish(charts: readonly Chart[], note: string, then: Zoomed = NOTHING): void {
+  finish(charts: readonly Chart[], then: Zoomed = NOTHING): void {
     charts.forEach(follow);
     paintKey(this.series, this.looks, () => charts, this.lines);
-    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-save-as]")) {
-      const save = button.dataset.saveAs === "svg" ? saveSvg : savePng;
-      button.addEventListener("click", () => save(this.picture(button.dataset.title ?? "Comparison", note, charts)));
-    }
-    initReport(charts);
+    initSavePicture();
+    initReport();
     if (charts.length > 0) void addZoom(charts, then);
-  }
-
-  private picture(title: string, note: string, charts: readonly Chart[]): Picture {
-    const tables = [...document.querySelectorAll<HTMLTableElement>("table[data-picture]")];
-    const legend = document.querySelector<HTMLElement>("[data-legend]")?.dataset.legend;
-    return {
-      title,
-      note: legend ?? note,
-      key: pictureKey(this.series, this.looks, this.lines),
-      parts: [
-        ...charts.map((chart) => ({ title: chart.canvas.dataset.title ?? "", of: chart })),
-        ...tables.map((table) => ({ title: "", of: table })),
-      ],
-    };
   }
 }
 

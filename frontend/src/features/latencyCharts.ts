@@ -150,17 +150,6 @@ function cdf(data: LatencyCharts, looks: Looks): ChartConfiguration {
   return made as unknown as ChartConfiguration;
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  lat: "; total latency, from submission to completion",
-  clat: "; completion latency, without the submission",
-};
-
-/** The kind of latency that all series have; "" if they differ or their tools do not say it. */
-export function kindText(series: readonly { readonly kinds: readonly string[] }[]): string {
-  const [kind, ...others] = [...new Set(series.flatMap((each) => each.kinds))];
-  return kind && others.length === 0 ? (KINDS[kind] ?? "") : "";
-}
-
 export function initLatencyCharts(): void {
   const data = readJson("latency-data", latencyCharts);
   if (!data) return;
@@ -169,7 +158,7 @@ export function initLatencyCharts(): void {
   const shares = find("latency-cdf", HTMLCanvasElement);
   const spread = find("latency-violins", HTMLCanvasElement);
   if (!steps || !shares || !spread) {
-    page.finish([], "");
+    page.finish([]);
     return;
   }
   const charts = [
@@ -177,5 +166,5 @@ export function initLatencyCharts(): void {
     new Chart(shares, cdf(data, page.looks)),
     new Chart(spread, violinChart(data, page.looks, latencyAxis("Latency"))),
   ];
-  page.finish(charts, `All I/Os of the repeats${kindText(data.series)}.`);
+  page.finish(charts);
 }

@@ -68,5 +68,5 @@ export function initScatterCharts(): void {
     const panel = data.panels[Number(canvas.dataset.panel)];
     return panel ? [new Chart(canvas, configuration(data, panel, page.looks))] : [];
   });
-  page.finish(charts, `Means of the repeats. Points are joined in the order of levels.`);
+  page.finish(charts);
 }

@@ -10,10 +10,9 @@ import { Chart, follow, given } from "../lib/charts";
 import { directionColour, lookAt, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
-import type { Picture } from "../lib/picture";
 import { dotSizes, points, type SampleStore, type Stream } from "../lib/samples";
 import { ceilingLines, highest } from "./ceilingLines";
-import { initSavePicture, keyOf, linesOf } from "./savePicture";
+import { initSavePicture } from "./savePicture";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
 import { TelemetryPanel } from "./secondsTelemetry";
 import { inWords, rateName, tableRow } from "./secondsText";
@@ -126,19 +125,14 @@ export class SecondsChart {
       reset.hidden = true;
       this.draw();
     });
-    initSavePicture((button) => this.picture(button));
+    initSavePicture(() => this.shownSeconds());
     find("seconds-table", HTMLDetailsElement)?.addEventListener("toggle", () => this.fillTable());
   }
 
-  /** Charts without lines are left out, such as hidden telemetry. */
-  private picture({ dataset }: HTMLButtonElement): Picture {
-    const shown = this.charts.filter((chart) => chart.data.datasets.some((line) => line.data.length > 0)) as Chart[];
-    return {
-      title: dataset.title ?? "",
-      note: dataset.note ?? "",
-      key: keyOf(linesOf(shown)),
-      parts: shown.map((chart) => ({ title: chart.canvas.dataset.title ?? "", of: chart })),
-    };
+  /** The visible part of the time axis, as parameters of an address. */
+  private shownSeconds(): string {
+    const { min = 0, max = 0 } = this.charts[0]?.scales.x ?? {};
+    return `from=${Math.max(0, Math.floor(min))}&to=${Math.ceil(max)}`;
   }
 
   private setWindow(pressed: HTMLButtonElement): void {

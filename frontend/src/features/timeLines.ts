@@ -175,13 +175,12 @@ export function initTimeLines(): void {
   if (!data) return;
   const page = new ComparePage();
   if (!canvas) {
-    page.finish([], "");
+    page.finish([]);
     return;
   }
   const chart = new Chart(canvas, configuration(data, page.looks));
   canvas.dataset.binS = String(data.lines.bin_s);
-  const thin = data.lines.bin_s > 1 ? "lowest to highest second" : "each repeat";
   page.lines = data.ceilings.map(legendOfCeiling);
-  page.finish([chart], `Thick: mean of the repeats; thin: ${thin}.`, closerLook(chart, data.lines, page.looks));
+  page.finish([chart], closerLook(chart, data.lines, page.looks));
   fillTable(data.lines, canvas);
 }

@@ -7,7 +7,7 @@ import { Chart, follow } from "../lib/charts";
 import { lookAt, themed } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { SHOW } from "../lib/format";
-import { initSavePicture, keyOf, linesOf } from "./savePicture";
+import { initSavePicture } from "./savePicture";
 
 const BASELINE = "#8a929c";
 const STEP = "#e40c30";
@@ -237,10 +237,5 @@ export function initTrendChart(): void {
   const chart = new Chart(canvas, configuration(data));
   follow(chart);
   openRun(chart, data);
-  initSavePicture(({ dataset }) => ({
-    title: dataset.title ?? "",
-    note: dataset.note ?? "",
-    key: keyOf(linesOf([chart])),
-    parts: [{ title: "", of: chart }],
-  }));
+  initSavePicture();
 }

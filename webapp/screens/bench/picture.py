@@ -4,53 +4,45 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from xml.etree.ElementTree import Element
 
-from django.utils import timezone
-
-from webapp.analysis.answer import Level
 from webapp.analysis.models import SavedComparison
 from webapp.bench.answer import Verdict
 from webapp.bench.curves import MIN_LEVELS
-from webapp.core.formatting import latency
-from webapp.results.metrics import METRICS
-from webapp.screens.bench.charts import BenchChart
+from webapp.pictures.axes import Axis, levels_axis, round_values, tick_text, value_axis
+from webapp.pictures.charts import SHEET, Band, Chart, Line, Mark, Piece
+from webapp.pictures.drawing import Drawing
+from webapp.pictures.elements import (
+    GRID,
+    LEFTWARDS,
+    LINE,
+    MUTED,
+    RIGHTWARDS,
+    colour_of,
+    element,
+    mark,
+    path,
+    shape_of,
+    text_at,
+)
+from webapp.results.metrics import FORMATTERS
+from webapp.screens.bench.charts import BenchChart, BenchPoint, LoadChart, load_chart
 from webapp.screens.bench.report import BenchReport, ReportRow, report_to
 from webapp.screens.bench.rows import ShownCell
 from webapp.screens.bench.tracks import Forest, ForestPart, ForestRow, forest
-from webapp.screens.explore.drawing import (
-    GRID,
-    LEFT,
-    LINE,
-    MUTED,
-    NOTHING_FIRST,
-    RIGHT,
-    WIDTH,
-    Block,
-    Chart,
-    Line,
-    Mark,
-    colour_of,
-    element,
-    levels_axis,
-    path,
-    picture,
-    text_at,
-    value_axis,
-)
+from webapp.screens.ceilings import ceiling_lines
 from worker.contract.packing import BEYOND
 
 FINDINGS = 3
-_TEXTS = {"iops": METRICS["iops"].format, "bytes_per_s": METRICS["bytes_per_s"].format, "latency": latency}
+REACH = 3  # as in the page: a ceiling above this multiple of the highest value does not set the axis
 
 
-def report_picture(saved: SavedComparison, *, scaled: bool = False) -> str:
-    """SVG. Raises Refusal."""
+def report_drawing(saved: SavedComparison) -> tuple[Drawing, str]:
+    """Also what the numbers are, to follow the date. Raises Refusal."""
     report = report_to(saved)
-    at = saved.frozen_at or timezone.now()
-    source = f"Sweetspot, {at:%Y-%m-%d %H:%M} UTC, {report.results} results. {report.shared}."
     found = (f"{panel}: {sentence}" for panel, sentence in report.findings[:FINDINGS])
     ignored = [f"Ignored factors: {', '.join(report.ignored)}. Values are means over their levels."]
-    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *found, source]
-    return picture(saved.title, list(_charts(report)), notes, scaled=scaled, first=_first(report))
+    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *found]
+    drawing = Drawing(saved.title, list(_charts(report)), first=_first(report), notes=notes)
+    return drawing, f", {report.results} results. {report.shared}."
 
 
 # The verdict and the forest plot, at the positions of the page.
@@ -58,28 +50,17 @@ def report_picture(saved: SavedComparison, *, scaled: bool = False) -> str:
 LEAD_PX, LEAD_CHARACTERS, LINE_CHARACTERS = 20, 64, 120
 VALUES, RATIOS, TEXTS = 150.0, 430.0, 700.0  # left ends of the columns, in pixels
 TRACK = 255.0  # width of a track
-_SHAPES = (
-    "M0-5a5 5 0 1 0 0 10A5 5 0 1 0 0-5Z", "M-4.3-4.3H4.3V4.3H-4.3Z", "M0-5.3 5 4.2H-5Z", "M0-5.8 5.3 0 0 5.8-5.3 0Z",
-    "M0 5.3-5-4.2H5Z", "M-1.6-5H1.6V-1.6H5V1.6H1.6V5H-1.6V1.6H-5V-1.6H-1.6Z", "M0-5.5 5-1.6 3.1 4.5H-3.1L-5-1.6Z",
-    "M-3.1-5.2 0-2 3.1-5.2 5.2-3.1 2 0 5.2 3.1 3.1 5.2 0 2-3.1 5.2-5.2 3.1-2 0-5.2-3.1Z",
-)  # fmt: skip  # those of bench_shapes.html
-_LEFTWARDS, _RIGHTWARDS = "M-6 0 3-5.2V5.2Z", "M6 0-3-5.2V5.2Z"
 # The palette of pictures, which are always light.
 EQUAL, BAND = "#7a8390", "#e6e8ec"
 _HOLLOW = frozenset({"unclear", "once", "drift"})
 
 
-def _first(report: BenchReport) -> Block:
+def _first(report: BenchReport) -> list[Piece]:
     """Nothing in reports that were frozen before the answer held the plot."""
     if report.answer is None or report.answer.verdict is None:
-        return NOTHING_FIRST
-    parts, top = list(_verdict(report.answer.verdict)), _verdict_height(report.answer.verdict)
-    plot = forest(report.answer)
-    if plot:
-        drawn, height = _forest(plot)
-        parts.append(element("g", *drawn, transform=f"translate(0 {top:.0f})"))
-        top += height
-    return Block(tuple(parts), top + 1.5 * LINE)
+        return []
+    verdict, plot = report.answer.verdict, forest(report.answer)
+    return [Piece(tuple(_verdict(verdict)), SHEET, _verdict_height(verdict)), *([_forest(plot)] if plot else [])]
 
 
 def _lead(verdict: Verdict) -> list[str]:
@@ -105,7 +86,7 @@ def _verdict_height(verdict: Verdict) -> float:
     return len(_lead(verdict)) * LEAD_PX * 1.2 + (len(_below(verdict)) + 1) * LINE
 
 
-def _forest(plot: Forest) -> tuple[list[Element], float]:
+def _forest(plot: Forest) -> Piece:
     parts, top = [text_at(12, LINE - 4, plot.ratio_of, weight=600)], 2.6 * LINE
     parts += [
         text_at(12, 2 * LINE, ", ".join(plot.columns), fill=MUTED),
@@ -114,7 +95,7 @@ def _forest(plot: Forest) -> tuple[list[Element], float]:
     ]
     for place, product in enumerate(plot.compared if len(plot.compared) > 1 else ()):
         right = TEXTS + (place + 1) * _text_width(len(plot.compared))
-        parts.append(_mark(_SHAPES[product.colour % len(_SHAPES)], right - 6, 2 * LINE - 5, colour_of(product.colour)))
+        parts.append(mark(shape_of(product.colour), right - 6, 2 * LINE - 5, colour_of(product.colour)))
     for part in plot.parts:
         for name, words, rows, _ in part.groups:
             parts.append(text_at(12, top + 12, f"{name} {words}".strip(), weight=600))
@@ -124,7 +105,7 @@ def _forest(plot: Forest) -> tuple[list[Element], float]:
                 top += plot.height
         parts += list(_axis(plot, part, top))
         top += 2.2 * LINE
-    return parts, top
+    return Piece(tuple(parts), SHEET, top)
 
 
 def _axis(plot: Forest, part: ForestPart, top: float) -> Iterator[Element]:
@@ -144,8 +125,8 @@ def _row(plot: Forest, part: ForestPart, row: ForestRow) -> Iterator[Element]:
         yield path(f"M{_at(VALUES, tick.x):.1f} 0V{height}", GRID)
     if row.line[0]:
         yield path(f"M{_at(VALUES, row.line[0]):.1f} {middle}H{_at(VALUES, row.line[1]):.1f}", MUTED)
-    for mark in row.marks:
-        yield _mark(_SHAPES[mark.colour % len(_SHAPES)], _at(VALUES, mark.x), float(mark.y), colour_of(mark.colour))
+    for value in row.marks:
+        yield mark(shape_of(value.colour), _at(VALUES, value.x), float(value.y), colour_of(value.colour))
     if row.lowest.x:
         yield text_at(_at(VALUES, row.lowest.x) - 10, middle + 4, row.lowest.text, size=11, anchor="end")
     if row.highest.x:
@@ -161,8 +142,8 @@ def _row(plot: Forest, part: ForestPart, row: ForestRow) -> Iterator[Element]:
             low, high = (_at(RATIOS, end) for end in ratio.whisker)
             up, down = ratio.caps
             yield path(f"M{low:.1f} {up}V{down}M{low:.1f} {ratio.y}H{high:.1f}M{high:.1f} {up}V{down}", colour, 2)
-        shape = {"left": _LEFTWARDS, "right": _RIGHTWARDS}.get(ratio.beyond, _SHAPES[ratio.shape % len(_SHAPES)])
-        yield _mark(shape, _at(RATIOS, ratio.x), float(ratio.y), colour, hollow=ratio.state in _HOLLOW)
+        shape = {"left": LEFTWARDS, "right": RIGHTWARDS}.get(ratio.beyond, shape_of(ratio.shape))
+        yield mark(shape, _at(RATIOS, ratio.x), float(ratio.y), colour, hollow=ratio.state in _HOLLOW)
     wide = _text_width(len(row.texts))
     for place, text in enumerate(row.texts):
         weight = 600 if text.state == "different" else 400
@@ -174,7 +155,7 @@ FEW = 3  # texts beside the plot that have the usual size
 
 
 def _text_width(texts: int) -> float:
-    return (LEFT + WIDTH + RIGHT - TEXTS - 12) / max(texts, 1)
+    return (SHEET - TEXTS - 12) / max(texts, 1)
 
 
 def _at(left: float, x: str) -> float:
@@ -183,11 +164,6 @@ def _at(left: float, x: str) -> float:
 
 def _long(width: str) -> float:
     return TRACK * float(width) / 100
-
-
-def _mark(shape: str, x: float, y: float, colour: str, *, hollow: bool = False) -> Element:
-    look = {"fill": "#ffffff", "stroke": colour} if hollow else {"fill": colour, "stroke": "#ffffff"}
-    return element("path", d=shape, transform=f"translate({x:.1f} {y:.1f})", **look)
 
 
 def _headlines(report: BenchReport) -> Iterator[str]:
@@ -208,29 +184,57 @@ def _value(row: ReportRow, cell: ShownCell | str) -> str:
 
 
 def _charts(report: BenchReport) -> Iterator[Chart]:
+    """Load curves, curves, and the ladder."""
+    if report.answer:
+        for load in report.answer.loads:
+            yield load_picture(
+                " · ".join(filter(None, (load.name, load.words))), load_chart(load, report.answer.products)
+            )
     tables = [*report.curves, *([report.ladder] if report.ladder else [])]
     for table, chart in zip(tables, report.charts.charts, strict=True):
-        yield _chart(f"{table.title} · {table.words}" if table.words else table.title, chart)
+        yield bench_picture(f"{table.title} · {table.words}" if table.words else table.title, chart)
 
 
-def _chart(title: str, chart: BenchChart) -> Chart:
-    levels = [Level(level.text, level.text, level.number) for level in chart.levels]
+def bench_picture(title: str, chart: BenchChart) -> Chart:
+    """A curve, a latency ladder, or values over time."""
+    levels = [(level.text, level.number) for level in chart.levels]
     x, places = levels_axis(chart.x_label, levels, evenly=len(levels) < MIN_LEVELS)
-    lines = tuple(
-        Line(
-            series.name,
-            series.colour,
-            tuple(Mark(places[point.level], point.mean, point.low, point.high) for point in series.points),
-        )
-        for series in chart.series
-    )
+    lines = tuple(Line(series.name, series.colour, tuple(_marks(series.points, places))) for series in chart.series)
     values = [value for line in lines for value in _values(line.marks)]
-    y = value_axis(
-        chart.y_label, values, _TEXTS.get(chart.shown_as, METRICS["iops"].format), logarithmic=chart.logarithmic
-    )
-    return Chart(title, x, y, lines)
+    text = FORMATTERS[chart.shown_as]
+    in_reach = [one.value for one in chart.ceilings if one.value <= REACH * max(values, default=0.0)]
+    y = value_axis(chart.y_label, [*values, *in_reach], text, logarithmic=chart.logarithmic)
+    return Chart(title, x, y, lines, extra=tuple(ceiling_lines(chart.ceilings, x)))
+
+
+def _marks(points: Sequence[BenchPoint], places: Sequence[float]) -> Iterator[Mark]:
+    for number, point in enumerate(points):
+        after_gap = number > 0 and point.level - points[number - 1].level > 1
+        yield Mark(places[point.level], point.mean, point.low, point.high, after_gap=after_gap)
 
 
 def _values(marks: Sequence[Mark]) -> Iterator[float]:
-    for mark in marks:
-        yield from (value for value in (mark.y, mark.high) if value is not None)
+    for each in marks:
+        yield from (value for value in (each.y, each.high) if value is not None)
+
+
+ROOM = 1.35  # beside the values of a load curve, as a factor
+
+
+def load_picture(title: str, chart: LoadChart) -> Chart:
+    points = [point for series in chart.series for point in series.points]
+    xs, ys = [point.x for point in points], [point.y for point in points]
+    if chart.x_shown_as is None:
+        ticks = tuple((tick.value, tick.text) for tick in chart.ticks)
+        x = Axis(low=min(xs) / ROOM, high=max(xs) * ROOM, logarithmic=True, label=chart.x_label, ticks=ticks)
+    else:
+        x = value_axis(chart.x_label, [1.1 * max(xs)], FORMATTERS[chart.x_shown_as])
+    low, high, text = min(ys) / ROOM, max(ys) * ROOM, FORMATTERS[chart.y_shown_as]
+    y_ticks = tuple((value, tick_text(text(value))) for value in round_values(low, high, 8))
+    y = Axis(low=low, high=high, logarithmic=True, label=f"{chart.y_label}, log", ticks=y_ticks)
+    lines = tuple(
+        Line(series.name, series.colour, tuple(Mark(point.x, point.y, text=point.label) for point in series.points))
+        for series in chart.series
+    )
+    bands = tuple(Band(band.along, band.low, band.high, band.text) for band in chart.bands)
+    return Chart(title, x, y, lines, bands=bands)

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from math import ceil, floor, log, log10
 
 from webapp.analysis.words import PERCENT, RATIO, shown
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchProduct, BenchRow
 from webapp.bench.forest import RatioState, Whisker
+from webapp.pictures.axes import Scale, round_values, tick_text
 from webapp.results.metrics import METRICS, Metric, Missing
 
 VALUE_PAD, RATIO_PAD, BEYOND = 18.0, 6.0, 1.5  # percent of a track on each side; values have texts beside their marks
@@ -35,11 +35,9 @@ class Axis:
 
     def at(self, value: float) -> float:
         """In percent; values beyond the ends are put beside them."""
-        if self.high <= self.low:
-            return 50.0
-        if not self.low * 0.999 <= value <= self.high * 1.001:
+        if self.high > self.low and not self.low * 0.999 <= value <= self.high * 1.001:
             return BEYOND if value < self.low else 100 - BEYOND
-        return self.pad + (100 - 2 * self.pad) * log(value / self.low) / log(self.high / self.low)
+        return Scale(self.low, self.high, logarithmic=True).at(value, self.pad, 100 - self.pad)
 
 
 @dataclass(frozen=True)
@@ -223,9 +221,7 @@ def _constant(answer: BenchAnswer, places: Sequence[int], columns: Sequence[int]
 
 
 def _plain(text: str) -> str:
-    """Without digits that say nothing on an axis: 10k for 10.0k, ×2 for ×2.00."""
-    number, unit = text.rstrip(" %kMGTB/sµnm"), text[len(text.rstrip(" %kMGTB/sµnm")) :]
-    return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{unit}".replace("+0 %", "0 %")
+    return tick_text(text).replace("+0 %", "0 %")
 
 
 FAR, NEAR_ONE = 10.0, 4.0  # ratios of several products: those beyond FAR are put at the ends if half are NEAR_ONE
@@ -244,16 +240,7 @@ def _ratio_axis(cells: Sequence[BenchCell], products: int) -> Axis:
 
 
 def value_ticks(axis: Axis) -> list[float]:
-    """1, 2 and 5 times powers of ten; of a wide axis the powers alone."""
-    if axis.high <= axis.low:
-        return []
-    powers = range(floor(log10(axis.low)), ceil(log10(axis.high)) + 1)
-    for steps in ((1, 2, 5), (1, 3), (1,)):
-        found = [step * 10.0**power for power in powers for step in steps]
-        inside = [value for value in found if axis.low <= value <= axis.high]
-        if len(inside) <= MOST_TICKS:
-            return inside
-    return inside[:: ceil(len(inside) / MOST_TICKS)]
+    return round_values(axis.low, axis.high, MOST_TICKS) if axis.high > axis.low else []
 
 
 _RATIO_TICKS = (

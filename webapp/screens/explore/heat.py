@@ -14,6 +14,7 @@ from webapp.analysis.answer import Cell, Comparison, Panel, Series
 from webapp.analysis.dimensions import known_dimension
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import shown, unclear
+from webapp.pictures.axes import round_step, round_values
 
 # Lines of equal value over a heat map, with labels.
 #
@@ -65,14 +66,8 @@ def levels_between(low: float, high: float, *, log: bool) -> list[float]:
     if not high > low:
         return []
     if log:
-        decades = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 1)
-        offered = ([factor * 10.0**power for power in decades for factor in each] for each in ((1, 2, 5), (1, 3), (1,)))
-        found = [[value for value in values if low < value < high] for values in offered]
-        fitting = next((values for values in found if len(values) <= MAX_LINES), found[-1])
-        return fitting[:: math.ceil(len(fitting) / MAX_LINES) or 1]
-    least = (high - low) / MAX_LINES
-    power = 10.0 ** math.floor(math.log10(least))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
+        return round_values(low * (1 + 1e-9), high * (1 - 1e-9), MAX_LINES)
+    step = round_step((high - low) / MAX_LINES)
     numbers = range(math.floor(low / step), math.ceil(high / step) + 1)
     return [number * step for number in numbers if low < number * step < high]
 

@@ -29,6 +29,7 @@ from webapp.imports.selectors import import_titles
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.report import frozen_report, report_context
 from webapp.screens.explore.answer import answer_to, packed
+from webapp.screens.explore.pictures import explore_drawing
 from webapp.screens.explore.saved import filters_in_words
 from webapp.screens.explore.shown import shown
 from webapp.screens.one_time_secrets import keep, take
@@ -62,8 +63,10 @@ def shared_page(request: HttpRequest, token: str) -> HttpResponse:
 
 
 def _of_explore(saved: SavedComparison) -> dict[str, object]:
-    pairs = parse_qsl(saved.query)
-    return shown(answer_to(saved), read_options(pairs), dict(pairs).get("ratios", ""), columns=SERIES_ON_PAPER)
+    pairs, answer = parse_qsl(saved.query), answer_to(saved)
+    options = read_options(pairs)
+    context = shown(answer, options, dict(pairs).get("ratios", ""), columns=SERIES_ON_PAPER)
+    return context | {"drawing": explore_drawing(answer, options)}
 
 
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:

@@ -61,6 +61,7 @@ from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_of_series
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.explore.answer import Answer, answer_of
+from webapp.screens.explore.pictures import explore_drawing
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_defaults
 from webapp.screens.explore.revision import BEFORE, before_of, fitted
 from webapp.screens.explore.saved import opened
@@ -335,6 +336,7 @@ def explore_page(request: HttpRequest) -> HttpResponse:
         if found.answer is None:
             return render(request, "screens/explore.html", context | {"empty": True})
         context |= shown(found.answer, found.options, found.ratios)
+        context["drawing"] = explore_drawing(found.answer, found.options)
         context |= {"views": VIEWS, "tables": found.tables, "tables_name": found.tables_name, "bench": found.bench}
         context["level_links"] = found.level_links
         context["kept"] = opened(found.options.saved, pairs, person(request))

@@ -30,6 +30,7 @@ from webapp.imports.entered import TOOL, Entered, enter_values, read_values
 from webapp.imports.formats import FORMATS
 from webapp.imports.labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason, results_of, some_refused, timed_tests
+from webapp.pictures.drawing import Drawing
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import CPU_PER_IO as IMPORTED
 from webapp.results.metrics import METRICS, Metric, entered_metric
@@ -40,6 +41,7 @@ from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
 from webapp.screens.ceilings import ceiling_form
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
+from webapp.screens.explore.pictures import time_note, time_pictures
 from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.results.columns import COLUMNS, Column
 
@@ -328,6 +330,7 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
         lines = time_lines(point, metric)
     except CompareRefused as refused:
         refusal, lines = str(refused), time_lines(replace(point, series={}), metric)
+    payload = TimeCharts(lines=lines, logarithmic=False, ceilings=())
     context = {
         "import": imported,
         "test": test,
@@ -339,7 +342,8 @@ def import_test_page(request: HttpRequest, number: int, test: int) -> HttpRespon
         "lines": lines,
         "refusal": refusal,
         "drawn": any(series.mean for series in lines.series),
-        "payload": TimeCharts(lines=lines, logarithmic=False, ceilings=()),
+        "payload": payload,
+        "drawing": Drawing(f"{lines.label} over time", time_pictures(payload), time_note(lines)),
         "names": msgspec.to_builtins(
             [SeriesName(name=row.direction, is_baseline=False, colour=n) for n, row in enumerate(rows)]
         ),

@@ -1,13 +1,13 @@
 """Bars of a ranking: lengths in percent of an axis that begins at 0."""
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from webapp.pictures.axes import Scale, round_step, tick_text
+
 TICKS = 4  # about
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_ZEROS = re.compile(r"\.0+(?![0-9])|(?<=\.[1-9])0+(?![0-9])")  # at the end of a number: 2.00k, 2.50 ms
+STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Axis:
         return self.longest * self.room
 
     def at(self, value: float) -> str:
-        return f"{100 * value / self.top:.2f}%" if self.top else "0%"
+        return f"{Scale(0.0, self.top).at(value, 0, 100):.2f}%" if self.top else "0%"
 
     def bar(self, value: float, low: float | None, high: float | None) -> Bar:
         if low is None or high is None:
@@ -45,13 +45,12 @@ class Axis:
         return Bar(self.at(value), self.at(low), self.at(high), self.at(max(value, high)))
 
     def ticks(self, text_of: Callable[[float], str]) -> tuple[Tick, ...]:
-        return tuple(Tick(self.at(value), _ZEROS.sub("", text_of(value))) for value in self._values())
+        return tuple(Tick(self.at(value), tick_text(text_of(value))) for value in self._values())
 
     def _values(self) -> Iterator[float]:
         if not self.longest:
             return
-        power = 10 ** math.floor(math.log10(self.longest / TICKS))
-        step = next(size * power for size in _STEPS if size * power * TICKS >= self.longest * 0.99)
+        step = round_step(self.longest / TICKS, STEPS)
         count = math.floor(self.longest / step + 1e-9)
         yield from (step * place for place in range(count + 1))
 

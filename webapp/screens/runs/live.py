@@ -43,6 +43,7 @@ from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue, Marks
+from webapp.screens.runs.pictures import Seconds, seconds_response
 from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
 from webapp.screens.runs.wear import wear_rows
 from worker.contract.items import Direction
@@ -310,6 +311,16 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     return [row for row in rows if (row.attempt_id, row.offset_ms) != (cut.attempt_id, cut.offset_ms)], True
 
 
+def latest_samples(run: Run) -> list[Sample]:
+    """Those of a page that is opened now."""
+    rows, cursor, more = list[Sample](), Cursor(), True
+    while more:
+        new, more = _new_samples(run, cursor)
+        rows += new
+        cursor = Cursor(positions=_positions(cursor, new))
+    return rows
+
+
 def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
     """The new cursor: for each host the newest attempt and the last offset of each of its streams."""
     newest: dict[UUID, UUID] = {}
@@ -498,6 +509,18 @@ def live(request: HttpRequest, number: int) -> HttpResponse:
     except BadCursor as error:
         return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=422)
     return HttpResponse(body, content_type="application/json")
+
+
+@never_cache
+@page
+def samples_picture(request: HttpRequest, number: int) -> HttpResponse:
+    """SVG of what a page shows that is opened now."""
+    run = get_object_or_404(Run.objects.select_related("version__plan"), number=number)
+    rows = latest_samples(run)
+    lines = lines_of(rows)
+    seconds = Seconds(live_samples(rows, run.started_at or run.created_at, lines), live_sensors(rows, lines))
+    title, note = f"Run {run.number}: {run.version.plan.title}", "Time: min:s since the run began."
+    return seconds_response(seconds, title, note, request)
 
 
 @never_cache

@@ -20,6 +20,7 @@ from webapp.analysis.run_answer import factor_comparisons
 from webapp.analysis.seals import scopes_of_run
 from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, answered
+from webapp.pictures.axes import Scale
 from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.points import follow_from, varying
 from webapp.results.reading.filter import ResultFilter
@@ -241,8 +242,7 @@ class _Scale(NamedTuple):
     high: float
 
     def y(self, ratio: float) -> float:
-        at = min(max(math.log(ratio), self.low), self.high)
-        return BELOW - (BELOW - ABOVE) * (at - self.low) / (self.high - self.low)
+        return Scale(self.low, self.high).at(math.log(ratio), BELOW, ABOVE)
 
     @property
     def ticks(self) -> tuple[Tick, ...]:

@@ -133,7 +133,8 @@ class Summary:
 
 
 _UNTRIED = ("temperature", "power")
-_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {  # by panel
+    CPU: ("CPU", formatting.percent),
     SensorKind.INTERRUPTS: ("interrupts", lambda value: f"{formatting.iops(value)}/s"),
     SensorKind.TEMPERATURE: ("temperature", lambda value: f"{formatting.significant(value)} °C"),
     SensorKind.POWER: ("power", lambda value: f"{formatting.significant(value)} W"),
@@ -164,9 +165,9 @@ def summary(trial: Trial) -> Summary:
 
 def _spread(kind: str, name: str, values: Values) -> Spread | None:
     known = [value for value in values if value is not None]
-    if not known or kind not in _FORMATS:
+    if not known or kind not in FORMATS:
         return None
-    label, text = _FORMATS[kind]
+    label, text = FORMATS[kind]
     return Spread(label, name, text(sum(known) / len(known)), text(min(known)), text(max(known)))
 
 

@@ -8,6 +8,7 @@ import msgspec
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import content_disposition_header
 
@@ -16,7 +17,7 @@ from webapp.analysis.known_ceilings import entered_bounds
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import COMPARED, with_observed
-from webapp.hosts.inventory.ceilings import bounds_of
+from webapp.hosts.inventory.ceilings import Bound, bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric, default_metric
@@ -31,8 +32,9 @@ from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.findings import finding_list
-from webapp.screens.payloads import ChartSpan
+from webapp.screens.payloads import ChartCeiling, ChartSpan
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
+from webapp.screens.runs.pictures import Seconds, seconds_response
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
 from worker.contract.packing import LAST_BUCKET_NS, supported_percentile, unpack
@@ -74,7 +76,7 @@ def _evidence(trial: Trial, findings: Sequence[RunFinding], last_began_s: float)
     return tuple(ChartSpan(from_s=last_began_s + first, to_s=last_began_s + last) for first, last in sorted(spans))
 
 
-def _seconds(trial: Trial, findings: Sequence[RunFinding]) -> dict[str, object]:
+def _seconds(trial: Trial, findings: Sequence[RunFinding], ceilings: Sequence[ChartCeiling]) -> Seconds:
     """The samples of all its attempts, the names of their sensors, and which seconds are evidence."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__sequence", "offset_ms", "stream", "direction")
@@ -83,11 +85,19 @@ def _seconds(trial: Trial, findings: Sequence[RunFinding]) -> dict[str, object]:
     lines = lines_of(shown)
     last = next((row for row in shown if row.attempt_id == shown[-1].attempt_id), None)
     last_began_s = (shown_at(last) - began).total_seconds() - last.offset_ms / 1000 if last else 0.0
-    return {
-        "evidence": msgspec.to_builtins(_evidence(trial, findings, last_began_s)),
-        "samples": msgspec.to_builtins(live_samples(shown, began, lines)),
-        "sensors": msgspec.to_builtins(live_sensors(shown, lines)),
-    }
+    evidence = _evidence(trial, findings, last_began_s)
+    return Seconds(live_samples(shown, began, lines), live_sensors(shown, lines), ceilings, evidence)
+
+
+def _bounds(request: HttpRequest, trial: Trial, results: Sequence[ResultRow]) -> tuple[Bound, ...]:
+    """If ceilings are switched on: those of the inventory, and those that people entered."""
+    if request.GET.get("ceilings") != "on":
+        return ()
+    return (*bounds_of({trial.place: _measured_at(trial)}), *entered_bounds(results))
+
+
+def _results(trial: Trial) -> list[ResultRow]:
+    return read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
 
 
 def _measured_at(trial: Trial) -> datetime:
@@ -185,17 +195,30 @@ def trial_page(request: HttpRequest, number: int, trial: int) -> HttpResponse:
     return render(request, "screens/trial.html", _context(request, _trial(number, trial)))
 
 
+@page
+def trial_samples(request: HttpRequest, number: int, trial: int) -> HttpResponse:
+    """SVG of the samples that the page shows."""
+    of = _trial(number, trial)
+    seconds = _seconds(of, _findings(of), drawn(_bounds(request, of, _results(of))))
+    note = f"{of.run.version.plan.title} at {of.target}. Time: min:s since the trial began."
+    return seconds_response(seconds, _picture_title(of), note, request)
+
+
+def _picture_title(trial: Trial) -> str:
+    return f"Run {trial.run.number}, trial {trial.number}: {points.in_words(trial.point)}"
+
+
 def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
     streams = StreamRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
     attachments = Prefetch("attachments", Attachment.objects.defer("compressed"))
-    shown = request.GET.get("ceilings") == "on"
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
-    results = read_rows(Result.objects.filter(trial=trial).order_by("stream_run__stream", "direction"))
-    bounds = (*bounds_of({trial.place: _measured_at(trial)}), *entered_bounds(results)) if shown else ()
+    results = _results(trial)
+    bounds = _bounds(request, trial, results)
     found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
     findings = _findings(trial)
+    seconds, address = _seconds(trial, findings, drawn(bounds)), [trial.run.number, trial.number]
     names = trial.stream_names or tuple(str(number + 1) for number in range(trial.stream_count))
     return {
         "trial": trial,
@@ -206,8 +229,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "beyond_histogram": any((result.latency_max_ns or 0) > LAST_BUCKET_NS for result in results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
-        "picture_title": f"Run {trial.run.number}, trial {trial.number}: {points.in_words(trial.point)}",
-        "picture_note": f"{trial.run.version.plan.title} at {trial.target}. Time: min:s since the trial began.",
+        "samples_address": f"{reverse('trial_samples', args=address)}?{request.GET.urlencode()}",
+        "picture_title": _picture_title(trial),
         "metrics": METRICS_SHOWN,
         "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,
@@ -222,7 +245,9 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),
-        **_seconds(trial, findings),
+        "evidence": msgspec.to_builtins(seconds.evidence),
+        "samples": msgspec.to_builtins(seconds.samples),
+        "sensors": msgspec.to_builtins(seconds.sensors),
         "findings": finding_list(findings),
         "telemetry": summary(trial),
         "kernel_lines": [line for line in lines if not line.elsewhere],
@@ -231,7 +256,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "wear_rows": wear_rows(trial),
         "wear_open": trial.state in ACTIVE_TRIAL_STATES,
         "kernel_log_read": streams.filter(kernel_log_read=True).exists(),
-        "ceilings_shown": shown,
+        "ceilings_shown": request.GET.get("ceilings") == "on",
         "ceilings": in_words(bounds),
-        "ceilings_drawn": msgspec.to_builtins(drawn(bounds)),
+        "ceilings_drawn": msgspec.to_builtins(seconds.ceilings),
     }

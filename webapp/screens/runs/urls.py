@@ -4,8 +4,8 @@ from django.urls import URLPattern, path
 
 from webapp.screens.runs import action_views as actions
 from webapp.screens.runs.action_views import bulk, run_invalid, run_valid, trial_invalid, trial_valid
-from webapp.screens.runs.live import live, marks, settings, wear
-from webapp.screens.runs.trial_views import trial_attachment, trial_page
+from webapp.screens.runs.live import live, marks, samples_picture, settings, wear
+from webapp.screens.runs.trial_views import trial_attachment, trial_page, trial_samples
 from webapp.screens.runs.views import run_page, runs_page
 
 urlpatterns: list[URLPattern] = [
@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/marks/", marks, name="marks"),
     path("runs/<int:number>/", run_page, name="run"),
     path("runs/<int:number>/live/", live, name="run_live"),
+    path("runs/<int:number>/samples.svg", samples_picture, name="run_samples"),
     path("runs/<int:number>/wear/", wear, name="run_wear"),
     path("runs/<int:number>/settings/", settings, name="run_settings"),
     path("runs/<int:number>/cancel/", actions.cancel, name="cancel_run"),
@@ -31,6 +32,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/findings/<slug:key>/review/", actions.review, name="review_finding"),
     path("runs/<int:number>/findings/<slug:key>/plan/", actions.plan_check, name="plan_check"),
     path("runs/<int:number>/trials/<int:trial>/", trial_page, name="trial"),
+    path("runs/<int:number>/trials/<int:trial>/samples.svg", trial_samples, name="trial_samples"),
     path(
         "runs/<int:number>/trials/<int:trial>/attachments/<int:attachment>/", trial_attachment, name="trial_attachment"
     ),

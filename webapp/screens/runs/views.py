@@ -12,6 +12,7 @@ from django.db.models import CharField, Count, Exists, F, Func, OuterRef, Prefet
 from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.safestring import mark_safe
 from msgspec import structs
@@ -252,8 +253,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
     context = {
         "run": run,
         "live": payload,
+        "samples_address": reverse("run_samples", args=[run.number]),
         "picture_title": f"Run {run.number}: {run.version.plan.title}",
-        "picture_note": "Time: min:s since the run began.",
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
         "trial_tables": mark_safe(tables.html),  # noqa: S308 - drawn by a template

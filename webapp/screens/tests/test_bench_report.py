@@ -14,7 +14,7 @@ from webapp.analysis.models import SavedComparison
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.viewer_zone import COOKIE
 from webapp.results.models import Result
-from webapp.screens.bench.picture import report_picture
+from webapp.screens.bench.picture import report_drawing
 from webapp.screens.tests.test_bench import ADDRESS, labs, shown  # noqa: F401 - fixture
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
@@ -208,6 +208,6 @@ def test_the_time_of_its_numbers_is_in_utc_for_every_viewer(operator: Client, sa
 
 
 def test_the_picture_names_ignored_factors(saved: SavedComparison) -> None:
-    assert "Ignored factors" not in report_picture(saved)
+    assert not any("Ignored factors" in note for note in report_drawing(saved)[0].notes)
     saved.query = f"{QUERY}&ignore=numjobs"
-    assert "Ignored factors: Jobs." in report_picture(saved)
+    assert any("Ignored factors: Jobs." in note for note in report_drawing(saved)[0].notes)

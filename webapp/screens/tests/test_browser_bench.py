@@ -217,8 +217,10 @@ def test_a_selection_is_saved_printed_and_sent_as_one_file(
     assert saved.count("<svg") >= 3
     page.goto(f"file://{tmp_path / 'report.html'}")
     expect(page.get_by_role("heading", name="random reads")).to_be_visible()
+    expect(page.locator(".drawing-chart").last).to_be_visible()
+    expect(page.locator("canvas, .drawing-head:visible")).to_have_count(0)
     page.emulate_media(media="print")
-    expect(page.get_by_text("Random read over queue depth")).to_be_visible()  # the caption of a drawing
+    expect(page.locator("figcaption", has_text="Random read over queue depth")).to_be_visible()
     assert "measured with different kernels" in page.locator("main").inner_text().lower()
     assert problems == []
 

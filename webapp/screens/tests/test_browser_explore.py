@@ -3,7 +3,6 @@
 import base64
 import csv
 import re
-from itertools import pairwise
 from pathlib import Path
 from statistics import geometric_mean
 from xml.etree import ElementTree
@@ -172,29 +171,11 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     assert picture.suggested_filename == "IOPS-over-Queue-depth.png"
     picture.save_as(tmp_path / "picture.png")
     seen = page.evaluate(PIXELS, base64.b64encode((tmp_path / "picture.png").read_bytes()).decode())
-    assert seen["width"] > 480
+    assert seen["width"] >= 2 * 860
     assert seen["height"] > 300
     # a line's colour where the chart is, dark letters of the title above it
     assert seen["coloured"] > 200
     assert seen["dark"] > 50
-
-
-def test_labels_of_lines_are_in_the_picture_and_do_not_overlap(page: Page, done: Run, tmp_path: Path) -> None:
-    rows = "pattern,block_size,iodepth,numjobs,iops\nrandread,4k,1,1,{0}00\nrandread,4k,32,1,{0}000\n"
-    for number in range(400, 406):
-        an_import(title=f"Old drive {number}", text=rows.format(number))
-    Result.objects.filter(origin__isnull=False).update(reference=True)
-    page.goto("/explore/?run=1&x=iodepth&series=ioengine&panel=pattern&metric=iops&lines=published")
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="SVG").click()
-    waiting.value.save_as(tmp_path / "picture.svg")
-    found = ElementTree.parse(tmp_path / "picture.svg").getroot().iter("{http://www.w3.org/2000/svg}text")
-    labels = [one for one in found if (one.text or "").startswith("Old drive") and one.get("text-anchor") == "end"]
-    halos, letters = ([one for one in labels if (one.get("fill") == "none") is halo] for halo in (True, False))
-    assert [one.text for one in letters] == [f"Old drive {number}: {number}k IOPS" for number in range(405, 399, -1)]
-    assert len(halos) == len(letters)
-    heights = [float(one.get("y", "nan")) for one in letters]
-    assert [round(lower - upper) for upper, lower in pairwise(heights)] == [12] * 5
 
 
 @pytest.mark.parametrize(
@@ -217,7 +198,7 @@ def test_it_saves_an_svg_with_title_legend_units_and_date(
     texts = [element.text or "" for element in picture.iter("{http://www.w3.org/2000/svg}text")]
     assert words in texts
     assert "io_uring (baseline)" in texts
-    assert any(re.fullmatch(r"Sweetspot, \d{4}-\d\d-\d\d \d\d:\d\d UTC", text) for text in texts)
+    assert any(re.match(r"Sweetspot, \d{4}-\d\d-\d\d \d\d:\d\d UTC,", text) for text in texts)
     drawn = [one for one in picture.iter("{http://www.w3.org/2000/svg}path") if PSYNC in str(one.attrib)]
     assert drawn or "heat" in query
     assert "NaN" not in (tmp_path / "picture.svg").read_text()
@@ -385,7 +366,7 @@ def test_a_report_is_printed_light_with_all_charts_and_page_numbers(
     assert all(part in text for part in ("Engines", "Conclusions", "psync showed", "All numbers"))
     assert not any(part in text for part in ("Save as HTML", "Save as PDF", "PNG", "Open in Explore", "to zoom"))
     page.emulate_media(media="screen")
-    expect(page.locator(".chart-drawing")).to_have_count(0)
+    expect(page.locator(".chart-drawing")).to_be_hidden()
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
     assert problems == []
 
@@ -408,7 +389,7 @@ def test_printed_text_uses_the_shipped_font_without_features(page: Page, done: R
     assert page.evaluate(MACHINE_FONTS) != []  # figures of tables have equal widths on the screen
     page.emulate_media(media="print")
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    expect(page.locator(".chart-drawing text").first).to_be_visible()
+    expect(page.locator(".drawing-chart text").first).to_be_visible()
     assert page.evaluate(MACHINE_FONTS) == []
 
 

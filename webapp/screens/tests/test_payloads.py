@@ -13,7 +13,7 @@ from webapp.screens.hosts.views import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
-from webapp.screens.trend.views import TrendChart
+from webapp.screens.trend.chart import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [

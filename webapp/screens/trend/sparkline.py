@@ -1,10 +1,10 @@
 """Sparklines of trends as SVG. All of one list share a relative scale, so that flat means flat. Pure."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
+from webapp.pictures import axes
 from webapp.trends.summaries import State, Summary
 
 LEAST, MOST = 0.78, 1.16  # ends of the scale, unless a value is beyond
@@ -28,8 +28,7 @@ class Scale:
 
     def height(self, ratio: float, height: float) -> float:
         """Px from the top."""
-        share = math.log(min(max(ratio, self.low), self.high) / self.low) / math.log(self.high / self.low)
-        return round(height - MARGIN - share * (height - 2 * MARGIN), 1)
+        return round(axes.Scale(self.low, self.high, logarithmic=True).at(ratio, height - MARGIN, MARGIN), 1)
 
     @property
     def words(self) -> str:

@@ -16,9 +16,9 @@ from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.analysis.verdicts import LABELS, Outcome
 from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
-from webapp.core.formatting import ShownAs
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
+from webapp.pictures.drawing import Drawing
 from webapp.plans.engines import engine_of
 from webapp.plans.models import Plan
 from webapp.plans.points import varying
@@ -30,7 +30,6 @@ from webapp.runs.models import Run, Trial
 from webapp.screens import points as words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.payloads import Payload
 from webapp.screens.trend.acceptance_form import (
     PREFIX,
     BaselineForm,
@@ -42,6 +41,7 @@ from webapp.screens.trend.acceptance_form import (
     read_tolerances,
     refused_form,
 )
+from webapp.screens.trend.chart import TrendChart, TrendPoint, TrendStep, trend_picture
 from webapp.screens.trend.claims import trend_address
 from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo
@@ -141,38 +141,6 @@ def cell_address(point: Point, direction: str, names: tuple[str, ...]) -> dict[s
     return {f"{FACTOR_PREFIX}{name}": _text(point, name) for name in names} | {"direction": direction}
 
 
-# Data of the trend chart.
-
-
-class TrendPoint(Payload, frozen=True, kw_only=True):
-    """One run. `low` and `high` are the 95 % interval, null without repeats."""
-
-    run: int
-    at_ms: int
-    value: float
-    low: float | None
-    high: float | None
-    verdict: str  # label of the outcome against the baseline run, "" without one
-
-
-class TrendStep(Payload, frozen=True, kw_only=True):
-    """Between two runs. `text` is the size: −12.3 %."""
-
-    at_ms: int
-    text: str
-
-
-class TrendChart(Payload, frozen=True, kw_only=True):
-    """`baseline` is the value of the baseline run, null without one. Levels are in the order of time, between steps."""
-
-    label: str
-    shown_as: ShownAs
-    points: tuple[TrendPoint, ...]
-    steps: tuple[TrendStep, ...]
-    levels: tuple[float, ...]
-    baseline: float | None
-
-
 @dataclass(frozen=True)
 class StepRow:
     step: Step
@@ -238,6 +206,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "plan": plan,
         "target": target,
         "chart": msgspec.to_builtins(found.chart),
+        "drawing": _drawing(found),
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
         "form": refused or found.form,
@@ -274,6 +243,12 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID) -> TrendAnswer:
         cells=_cell_rows(found, names, plan, target),
         form=baseline_form(runs, target, baseline, address.get("baseline", "")),
     )
+
+
+def _drawing(found: TrendAnswer) -> Drawing | None:
+    """None without runs."""
+    chart = found.chart
+    return Drawing(found.picture_title, [trend_picture(chart)], found.picture_note) if chart.points else None
 
 
 def _picture_note(found: Trend) -> str:
