@@ -5,30 +5,33 @@ the host does at that time, so they are not independent: their mean is one obser
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from webapp.analysis.answer import Level
 from webapp.analysis.dimensions import (
+    ABSENT_LEVEL,
     LAYOUT_PARTS,
     MATCHED,
-    MATCHED_DIMENSION,
     PART,
     PRODUCTS,
-    MatchedDimension,
     joined,
     known_dimension,
     label_of,
+    matched_level,
+    part_of,
     varying_parts,
 )
+from webapp.analysis.equals import PREFIX, Equals, is_label
 from webapp.analysis.question import CompareQuery
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.points import differing, follow_from, in_order, varying
+from webapp.plans.values import Value
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP, Metric
 from webapp.results.reading.content import Point
-from webapp.results.reading.filter import NOT_SET
-from webapp.results.reading.rows import ResultRow, parts_are_alike
+from webapp.results.reading.filter import FACT_PREFIX, NOT_SET
+from webapp.results.reading.rows import TEST, ResultRow, has_several_targets
 from worker.contract.packing import LAST_BUCKET_NS
 
 # Group rows into the cells of a comparison.
@@ -46,6 +49,7 @@ class Grouped:
     panels: tuple[Level, ...]
     series: tuple[Level, ...]
     x: tuple[Level, ...]
+    unstated: Mapping[str, Sequence[str]] = field(default_factory=dict)  # factors of x that an import lacks, by series
 
 
 def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
@@ -53,13 +57,14 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
     series: dict[str, tuple[Level, ...]] = {}
     x: dict[str, Level] = {}
     cells: dict[CellKey, list[ResultRow]] = {}
-    by_x = _matched(rows, query) if query.x == MATCHED else known_dimension(query.x)
     by_series = [known_dimension(name) for name in query.series]
     by_panel = [known_dimension(name) for name in query.panels]
+    matched = _Matched(rows, query) if query.x == MATCHED else None
+    level_on_x = matched.level if matched else known_dimension(query.x).level
     for row in rows:
         panel = tuple([each.level(row) for each in by_panel])
         levels = tuple([each.level(row) for each in by_series])
-        at = by_x.level(row)
+        at = level_on_x(row)
         key = joined([level.key for level in panel], ","), joined([level.key for level in levels], ","), at.key
         if key in cells:
             cells[key].append(row)
@@ -69,24 +74,113 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
             series.setdefault(key[1], levels)
             x.setdefault(at.key, at)
     ordered = tuple(sorted(x.values(), key=lambda level: level.order))
-    return Grouped(cells, _charts(panels, query), _named(series, query), ordered)
+    unstated = matched.unstated if matched else {}
+    return Grouped(cells, _charts(panels, query), _named(series, query), ordered, unstated)
 
 
-def _matched(rows: Sequence[ResultRow], query: CompareQuery) -> MatchedDimension:
-    """The varying factors that neither series nor charts name, and that no compared change or part of a layout
-    contains; the target if there are several, and the part of the plan if several have equal points."""
-    used = {*query.series, *query.panels}
-    points = list({row.point_key: row.point for row in rows}.values())
-    contained = follow_from(CHANGE, points) if CHANGE in used else set[str]()
-    parts: tuple[str, ...] = ()
-    if not used.isdisjoint(LAYOUT_PARTS):
-        contained.add("layout")
-        parts = tuple(name for name in varying_parts({row.layout for row in rows}) if name not in used)
-    names = tuple(name for name in varying(points) if name in FACTORS and name not in used | contained)
-    by_target = used.isdisjoint(PRODUCTS) and len({row.target_name for row in rows}) > 1
-    by_part = PART not in used and parts_are_alike(rows)
-    attributes = (*(["target"] if by_target else []), *([PART] if by_part else []))
-    return replace(MATCHED_DIMENSION, names=names, layout_parts=parts, attributes=attributes)
+# Series that contain their targets: run 17 is of loop0. Their targets are matched only if one of them has several.
+_OF_TARGETS = frozenset({"run", "configuration", "layout", "imported"})
+
+
+class _Matched:
+    """The levels of x = `matched`: what must be equal and varies, except what series or charts name, and what a
+    compared change or part of a layout contains."""
+
+    def __init__(self, rows: Sequence[ResultRow], query: CompareQuery) -> None:
+        self._used = {*query.series, *query.panels}
+        points = list({row.point_key: row.point for row in rows}.values())
+        contained = follow_from(CHANGE, points) if CHANGE in self._used else set[str]()
+        self._layout_parts: tuple[str, ...] = ()
+        self._part_levels: dict[tuple[str, str], Level] = {}
+        if not self._used.isdisjoint(LAYOUT_PARTS):
+            contained.add("layout")
+            lines = {row.layout for row in rows}
+            self._layout_parts = tuple(name for name in varying_parts(lines) if name not in self._used)
+            parts = [(name, part_of(name, line)) for name in self._layout_parts for line in lines]
+            self._part_levels = {(name, level.key): level for name, level in parts}
+        self._sides: dict[str, list[ResultRow]] = {}
+        by_series = [known_dimension(name) for name in query.series]
+        for row in rows:
+            self._sides.setdefault(joined([each.level(row).key for each in by_series], ","), []).append(row)
+        self._by_target = self._is_by_target()
+        without = frozenset(map(_in_points, query.series)) | contained
+        self._equals = Equals(self._sides, without=lambda _: without, place_of=lambda _, row: self._place(row))
+        self._full_points = {
+            row.id: self._equals.points[side, self._equals.test(side, row)]
+            for side, side_rows in self._sides.items()
+            for row in side_rows
+        }
+        self._levels = self._levels_of(contained)
+
+    def level(self, row: ResultRow) -> Level:
+        return self._levels[self._full_points[row.id].key]
+
+    @property
+    def unstated(self) -> dict[str, list[str]]:
+        """The factors that results of imports do not state, of the full points with which they are compared."""
+        names = {
+            side: {
+                name
+                for row in side_rows
+                if row.imported
+                for name in self._full_points[row.id].point.keys() - row.point.keys()
+                if name in FACTORS
+            }
+            for side, side_rows in self._sides.items()
+        }
+        return {side: in_order(each) for side, each in names.items() if each}
+
+    def _is_by_target(self) -> bool:
+        if not self._used.isdisjoint(PRODUCTS):
+            return False
+        rows = [row for side_rows in self._sides.values() for row in side_rows]
+        if self._used.isdisjoint(_OF_TARGETS):
+            return len({row.target_name for row in rows}) > 1
+        return not any(row.imported for row in rows) and any(map(has_several_targets, self._sides.values()))
+
+    def _place(self, row: ResultRow) -> dict[str, Value]:
+        of_target: dict[str, Value] = {"target": row.target_name} if self._by_target else {}
+        return of_target | {name: part_of(name, row.layout).key for name in self._layout_parts}
+
+    def _levels_of(self, contained: Collection[str]) -> dict[str, Level]:
+        """By key of the full point. What only some results of imports state tells their cells apart too."""
+        points = {full.key: full.point for full in self._full_points.values()}
+        imported = {
+            full.key: full.point
+            for side_rows in self._sides.values()
+            for row in side_rows
+            if row.imported and (full := self._full_points[row.id])
+        }
+        left_out = {*map(_in_points, self._used), *contained, *_ATTRIBUTES}
+        names = in_order({*varying(points.values()), *differing([*imported.values()])} - left_out)
+        names = [name for name in names if name in FACTORS or is_label(name)]
+        attributes = [name for name in _ATTRIBUTES if name not in self._used]
+        return {key: self._level_at(point, names, attributes) for key, point in points.items()}
+
+    def _level_at(self, point: Mapping[str, Value], names: Sequence[str], attributes: Iterable[str]) -> Level:
+        parts = [self._part_levels[name, str(point[name])] for name in self._layout_parts]
+        levels = [_level_of(name, point) for name in names]
+        others = tuple(str(point[name]) for name in attributes if name in point)
+        return matched_level((*map(_as_dimension, names), *self._layout_parts), (*levels, *parts), others)
+
+
+_ATTRIBUTES = ("target", TEST, PART)  # in full points, beside factors, labels and parts of layouts
+
+
+def _in_points(name: str) -> str:
+    """The name of a dimension as in points: `label:fill level` for `fact.fill level`."""
+    return f"{PREFIX}{name.removeprefix(FACT_PREFIX)}" if name.startswith(FACT_PREFIX) else name
+
+
+def _as_dimension(name: str) -> str:
+    return f"{FACT_PREFIX}{name.removeprefix(PREFIX)}" if is_label(name) else name
+
+
+def _level_of(name: str, point: Mapping[str, Value]) -> Value | Level:
+    """ABSENT_LEVEL where a point has none; a label with its name."""
+    if name not in point or not is_label(name):
+        return point.get(name, ABSENT_LEVEL)
+    return Level(str(point[name]), f"{name.removeprefix(PREFIX)} {point[name]}", None)
 
 
 def levels_of(key: str) -> list[str]:

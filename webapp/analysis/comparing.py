@@ -215,8 +215,8 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
     if mixtures:
         alike = {id_ for in_cell in grouped.cells.values() for row in in_cell for id_ in row.ids}
         rows = tuple(row for row in rows if row.id in alike)
-        has_baseline = any(series.key == query.baseline for series in grouped.series)
-        query = query if has_baseline else replace(query, baseline="")
+    if query.baseline and not _has_series(query.baseline, grouped) and _has_series(query.baseline, group(read, query)):
+        query = replace(query, baseline="")  # no point of it has a value
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
     return Selected(
@@ -224,6 +224,10 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
         frozenset(all_groups.cells.keys() - grouped.cells.keys()),
         known_ceilings(rows) if metric.key in RATES else NOTHING_KNOWN,
     )  # fmt: skip
+
+
+def _has_series(key: str, grouped: Grouped) -> bool:
+    return any(series.key == key for series in grouped.series)
 
 
 def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
@@ -388,6 +392,12 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
+    for series in selected.grouped.series:
+        if lacking := selected.grouped.unstated.get(series.key):
+            yield (
+                f"{series.text} does not state {', '.join(map(in_sentence, map(label_of, lacking)))}: its values stand "
+                "at the levels of the other series."
+            )
     doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())

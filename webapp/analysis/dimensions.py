@@ -256,22 +256,6 @@ class ConfigurationDimension(Dimension):
         return Level(short, f"configuration {short}" if short else "none observed", None)
 
 
-@dataclass(frozen=True)
-class MatchedDimension(Dimension):
-    """Everything that varies beside the series and charts, as one x: series are compared only between equals, and
-    nothing is left out. `cells` binds it to the compared rows."""
-
-    names: tuple[str, ...] = ()  # of the varying factors
-    layout_parts: tuple[str, ...] = ()  # that vary, if the series are another part
-    attributes: tuple[str, ...] = ()  # target and part of the plan, if they vary
-
-    def level(self, row: ResultRow) -> Level:
-        values = tuple(row.point.get(name, ABSENT_LEVEL) for name in self.names)
-        parts = tuple(part_of(name, row.layout) for name in self.layout_parts)
-        own = tuple(DIMENSIONS[name].level(row).text for name in self.attributes)
-        return matched_level((*self.names, *self.layout_parts), (*values, *parts), own)
-
-
 @lru_cache(maxsize=10_000, typed=True)
 def matched_level(names: tuple[str, ...], values: tuple[Value | Level, ...], others: tuple[str, ...] = ()) -> Level:
     """Of factors and their values, ABSENT_LEVEL where a point has none, after `others`, such as the target."""
@@ -360,11 +344,10 @@ _ATTRIBUTES = (
 )
 ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
 
-MATCHED_DIMENSION = MatchedDimension(MATCHED, "Everything else")
 DIMENSIONS: Mapping[str, Dimension] = (
     {known.name: known for known in _ATTRIBUTES}
     | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
-    | {MATCHED: MATCHED_DIMENSION}
+    | {MATCHED: Dimension(MATCHED, "Everything else")}  # its levels: `cells.group`
     | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
     | {name: LayoutPartDimension(name, part.label, name in NUMBERS) for name, part in LAYOUT_PARTS.items()}

@@ -17,7 +17,7 @@ from webapp.analysis.facts import EFFECTS, setting_of
 from webapp.bench.products import Kind, Product
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.values import Value
-from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow
+from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow, has_several_targets
 
 HOST, CONTROLLER, DRIVE, TARGET = "host", "controller", "drive", "target"
 PLACES = frozenset({HOST, CONTROLLER, DRIVE, TARGET})  # names in the points of workloads, beside factors
@@ -41,7 +41,7 @@ class Places:
         self.by_drive = bool(kinds & _OVER_DRIVES)
         by_host = (HOST, CONTROLLER) if kinds & _DRIVES else ()
         of_runs: tuple[str, ...] = by_host or ((DRIVE,) if self.by_drive else ())
-        if not of_runs and kinds and kinds <= _OF_TARGETS and any(map(_has_several_targets, rows_by_product.values())):
+        if not of_runs and kinds and kinds <= _OF_TARGETS and any(map(has_several_targets, rows_by_product.values())):
             of_runs = (TARGET,)
         self._names = (
             dict.fromkeys(kinds & _OVER_DRIVES, (DRIVE,))
@@ -80,13 +80,6 @@ def _drive(row: ResultRow) -> str:
     layout of an own result are factors of its point."""
     model = row.model or f"{row.target_name}, model {NOT_STATED}"
     return ", ".join(filter(None, (model, row.facts.get(LAYOUT_LABEL, ""))))
-
-
-def _has_several_targets(rows: Iterable[ResultRow]) -> bool:
-    targets: dict[str, set[str]] = {}
-    for row in rows:
-        targets.setdefault(row.point_key, set()).add(row.target_name)
-    return any(len(names) > 1 for names in targets.values())
 
 
 @dataclass(frozen=True)

@@ -11,26 +11,13 @@ from msgspec import structs
 from webapp.analysis import answer
 from webapp.analysis.answer import Cell, Comparison, Conclusion, Finding, Level, RatioForm, Series
 from webapp.analysis.cells import Grouped, measured
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, is_label
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.curves import Links
 from webapp.analysis.question import MARGIN
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
-from webapp.bench.workloads import (
-    BLOCK,
-    DEPTH,
-    JOBS,
-    P95,
-    P99,
-    Panel,
-    Workload,
-    factor_words,
-    in_words,
-    is_label,
-    level_text,
-    naming,
-    number_of,
-)
+from webapp.bench.workloads import P95, P99, Panel, Workload, factor_words, in_words, level_text, naming, number_of
 from webapp.core.statistics import Summary, summarise
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value

@@ -12,12 +12,13 @@ from math import exp, hypot, log, log1p
 
 from webapp.analysis.answer import BaselineRatio, Cell, Conclusion
 from webapp.analysis.claims import MIN_BLOCKS
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN, is_label
 from webapp.analysis.findings.curves import Noise, smoothness
 from webapp.analysis.question import MARGIN
 from webapp.bench.alike import PLACES
 from webapp.bench.curves import Curve
 from webapp.bench.products import Product
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, MAIN, PATTERN, Workload, is_label
+from webapp.bench.workloads import MAIN, Workload
 from webapp.plans.points import in_order
 from webapp.plans.values import Value
 from worker.contract.workload import KIB

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS
 from webapp.bench.answer import LoadBand, LoadCurve, LoadPoint, LoadSeries
 from webapp.bench.curves import Curve
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import SideBySide
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, MAIN, RATE, Panel, factor_words, in_words
+from webapp.bench.workloads import MAIN, RATE, Panel, factor_words, in_words
 from webapp.results.metrics import METRICS
 
 LOADS = (DEPTH, JOBS)

@@ -6,7 +6,7 @@ product. Rates are one question, and so is each latency: its panels are correcte
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,7 +17,8 @@ from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, other_lev
 from webapp.analysis.claims import Pair
 from webapp.analysis.conclusions import Conclusions, GroupedCells, SeriesResult, conclusions, no_ratio
 from webapp.analysis.default_questions import questions_of_run
-from webapp.analysis.dimensions import ABSENT_LEVEL, PART, matched_level
+from webapp.analysis.dimensions import ABSENT_LEVEL, matched_level
+from webapp.analysis.equals import JOBS, PATTERN, Equals, points_with_labels
 from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
@@ -25,34 +26,25 @@ from webapp.analysis.words import Sentences, form_of
 from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import (
-    JOBS,
-    PATTERN,
     RATE,
     Panel,
-    Stated,
     Workload,
     chart_words,
-    drive_of,
     in_words,
-    labels_in,
-    matched_workloads,
     metric_of,
     naming,
     percentile_of,
-    points_with_labels,
     telling_apart,
-    varying_labels,
 )
 from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import differing, in_order, varying
 from webapp.results.metrics import Missing
-from webapp.results.reading.rows import TEST, ResultRow, parts_are_alike, places_of_several_tests
+from webapp.results.reading.rows import ResultRow
 
 # Puts the results of products into cells: a panel, a product and a workload.
 
 Rows = Mapping[Product, Sequence[ResultRow]]
-Test = Hashable  # of an import, or all results of a point
 
 
 class Grid:
@@ -64,21 +56,15 @@ class Grid:
         self._found = found
         self._products = {str(product): product for product in found}
         self._ignored = frozenset(ignored)
-        rows = [row for own in found.values() for row in own]
         self._places = Places(found)
-        self.labels = varying_labels(rows)
-        self._several_tests = self._find_several_tests(rows)
-        self._by_part = any(map(parts_are_alike, found.values()))
-        self._tests = {product: {row.id: self._test(product, row) for row in own} for product, own in found.items()}
-        places = {(product, self._tests[product][row.id]): row for product, own in found.items() for row in own}
-        stated = {place: self._stated(place[0], row) for place, row in places.items()}
-        matched = matched_workloads(stated.values())
-        self._workloads = {place: matched[one] for place, one in stated.items()}
+        self._equals = Equals(found, without=lambda product: product.factors | self._ignored, place_of=self._places.of)
+        workloads = {full.key: Workload(full.key, full.point) for full in self._equals.points.values()}
+        self._workloads = {test: workloads[full.key] for test, full in self._equals.points.items()}
 
     @property
     def placed(self) -> frozenset[tuple[Product, str]]:
         """The workloads of each product, with whatever values."""
-        return frozenset((place[0], one.key) for place, found in self._workloads.items() for one in found)
+        return frozenset((product, workload.key) for (product, _), workload in self._workloads.items())
 
     @property
     def mixed(self) -> dict[CellKey, Mixed]:
@@ -109,7 +95,7 @@ class Grid:
         """A metric has its own blocks, because its resolution differs."""
         rows = self.cells[key]
         ids = frozenset(id_ for row in rows for id_ in row.ids)
-        points = tuple(points_with_labels(rows, self.labels))
+        points = tuple(points_with_labels(rows, self._equals.labels))
         return dataclasses.replace(cell_of(rows, self.panels[key[0]].metric), ids=ids, points=points)
 
     def add(self, choice: str) -> None:
@@ -132,43 +118,14 @@ class Grid:
         self, product: Product, rows: Sequence[ResultRow], choice: str
     ) -> Iterator[tuple[str, str, list[ResultRow]]]:
         """Direction, key of the workload, and rows. Thousands of rows share a few workloads."""
-        alike: dict[tuple[str, Test], list[ResultRow]] = {}
-        tests = self._tests[product]  # a total has the id of its first row
+        alike: dict[tuple[str, Hashable], list[ResultRow]] = {}
         for row in totals(rows) if choice == RATE else rows:
             direction = "mixed" if choice == RATE and BESIDE in row.direction else row.direction
-            alike.setdefault((direction, tests[row.id]), []).append(row)
+            alike.setdefault((direction, self._equals.test(product, row)), []).append(row)
         for (direction, test), own in alike.items():
-            for one in self._workloads[product, test]:
-                self.workloads[one.key] = one
-                yield direction, one.key, own
-
-    def _find_several_tests(self, rows: Iterable[ResultRow]) -> frozenset[tuple[Hashable, ...]]:
-        """Places of imports that hold several tests of a tool with equal factors at one drive, such as Read and Re-read
-        of iozone. Each of these tests is a workload. If only different drives have different names, the names do not
-        matter, such as those of fio's jobs."""
-        return frozenset(
-            place for place, _ in places_of_several_tests(rows, lambda row: (self._place(row), drive_of(row)))
-        )
-
-    def _stated(self, product: Product, row: ResultRow) -> Stated:
-        labels = labels_in(row, self.labels)
-        tests = {TEST: row.test} if self._place(row) in self._several_tests else {}
-        parts = labels | tests | self._part(row) | self._places.of(product, row)
-        key = " ".join([row.point_key, *map(str, parts.items())])
-        point = {**row.point, **parts}
-        return Stated(product, key, point, product.factors | self._ignored, complete=not row.imported)
-
-    def _part(self, row: ResultRow) -> dict[str, str]:
-        return {PART: row.part} if self._by_part and row.part else {}
-
-    def _place(self, row: ResultRow) -> tuple[Hashable, ...]:
-        return row.imported, row.direction, row.point_key, *labels_in(row, self.labels).items()
-
-    def _test(self, product: Product, row: ResultRow) -> Test:
-        places = (*self._part(row).values(), *self._places.of(product, row).values())
-        if not row.imported:
-            return row.point_key, *places
-        return row.imported, row.test, row.point_key, *labels_in(row, self.labels).items(), *places
+            workload = self._workloads[product, test]
+            self.workloads[workload.key] = workload
+            yield direction, workload.key, own
 
 
 @dataclass(frozen=True)

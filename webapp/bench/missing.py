@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from webapp.analysis.dimensions import PART
+from webapp.analysis.equals import PREFIX, is_label
 from webapp.bench.alike import PLACES
 from webapp.bench.matching import Matched
 from webapp.bench.products import Kind, Product
-from webapp.bench.workloads import PREFIX, RATE, Workload, chart_words, is_label
+from webapp.bench.workloads import RATE, Workload, chart_words
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE

@@ -13,16 +13,10 @@ from itertools import product as product_of
 
 from django.db.models import Exists, OuterRef
 
+from webapp.analysis.equals import PATTERN, is_label, points_with_labels, varying_labels
 from webapp.bench.alike import PLACES, Mixed, Places, level_of, places_words
 from webapp.bench.products import MAX_PRODUCTS, Kind, Product, read_products
-from webapp.bench.workloads import (
-    PATTERN,
-    factor_words,
-    is_label,
-    level_text,
-    points_with_labels,
-    varying_labels,
-)
+from webapp.bench.workloads import factor_words, level_text
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order

@@ -7,8 +7,8 @@ from itertools import combinations
 
 from django.db.models import Exists, OuterRef, Subquery
 
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product, part_names
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.hosts.models import Target
 from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
 from webapp.results.reading.rows import ResultRow, read_rows

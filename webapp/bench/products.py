@@ -103,7 +103,7 @@ class Product:
     @property
     def part(self) -> str:
         """The name of one product of an import; "" for the whole import."""
-        return self.value.partition("/")[2]
+        return self.value.partition("/")[2] if self.kind is Kind.IMPORT else ""
 
     @property
     def factors(self) -> frozenset[str]:

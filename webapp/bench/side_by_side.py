@@ -11,6 +11,7 @@ from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
 from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.dimensions import PART
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PREFIX, is_label, labels_in
 from webapp.analysis.findings.curves import Links
 from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.models import Price
@@ -32,20 +33,7 @@ from webapp.bench.per_price import PerPrice, has_several_controllers, has_severa
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.reading import Read, read_results
 from webapp.bench.specifications import Facts, Specification, confounded, differing, facts_of, header, pooled
-from webapp.bench.workloads import (
-    BLOCK,
-    CHOICES,
-    DEPTH,
-    JOBS,
-    PREFIX,
-    RATE,
-    Panel,
-    Workload,
-    assumed,
-    factor_words,
-    is_label,
-    labels_in,
-)
+from webapp.bench.workloads import CHOICES, RATE, Panel, Workload, assumed, factor_words
 from webapp.core.colours import colours_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order

@@ -4,17 +4,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 
 from webapp.analysis.dimensions import LABELS, label_of_fact
-from webapp.analysis.facts import IDENTITY, VOLATILE, setting_of
+from webapp.analysis.equals import FACTS_OF_LABELS, TABLE
+from webapp.analysis.facts import VOLATILE, setting_of
 from webapp.bench.products import Kind, Product
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.plans.factors import FACTORS
-from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow
+from webapp.results.reading.rows import ResultRow
 
 # Properties of products, from the observed configurations of their results.
 
 # Properties with several values in one cell, such as targets, kernels and schedulers: the mean covers all of them.
 
-TABLE = "table"  # label of a reference: the caption in its source
 KERNEL, FIRMWARE, SCHEDULER = "kernel.release", "device.firmware", "device.scheduler"
 _OF: Mapping[str, Callable[[ResultRow], str]] = {
     "drive models": lambda row: row.model,
@@ -75,13 +75,6 @@ HEADER = (
 )
 # Names of devices and targets say nothing about the product.
 _NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
-
-# Labels of imports that are facts of our own runs.
-_OF_LABELS = {
-    "firmware": FIRMWARE, "kernel": KERNEL, "link": "device.transport", "interface": "device.transport",
-    "cache policy": "device.write_cache", "write cache": "device.write_cache", "file system": "file_system",
-    "mount options": "file_system.options", "operating system": "distribution", "processor": "cpu.model",
-}  # fmt: skip
 
 # Linux, Documentation/ABI/stable/sysfs-block: in bytes, except the one in KiB.
 _SIZES_OF_IO = {
@@ -148,12 +141,7 @@ def _named(row: ResultRow) -> Iterator[tuple[str, str]]:
     if row.imported and scheduler:
         yield SCHEDULER, scheduler
     for name, text in row.facts.items():
-        yield _OF_LABELS.get(name.lower(), name) if row.imported else name, text
-
-
-def is_specification(name: str) -> bool:
-    """Whether a label of an import describes the product or the source, and not the workload."""
-    return _OF_LABELS.get(name.lower(), name) in LABELS or name in IDENTITY or name in (LAYOUT_LABEL, TABLE)
+        yield FACTS_OF_LABELS.get(name.lower(), name) if row.imported else name, text
 
 
 def _text(name: str, text: str) -> str:

@@ -13,6 +13,7 @@ from math import log, log1p
 
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.equals import BLOCK
 from webapp.analysis.findings.curves import COUNTED, counted
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
@@ -20,7 +21,7 @@ from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, V
 from webapp.bench.forest import RatioState
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.specifications import HOST
-from webapp.bench.workloads import BLOCK, factor_words
+from webapp.bench.workloads import factor_words
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS
 

@@ -2,64 +2,25 @@
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from webapp.analysis.claims import Where, listed
 from webapp.analysis.dimensions import joined
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN, PREFIX, FullPoint, is_label
 from webapp.bench.alike import PLACES
-from webapp.bench.specifications import is_specification
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
-from webapp.plans.points import in_order, point_key, varying
+from webapp.plans.points import in_order, varying
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric
-from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow
 from worker.contract.workload import Pattern
 
 # Workloads: the points of results without the factors that define a product. Only equal workloads are compared.
 
-# Labels of imports that are part of the workload: those that vary among tests with equal factors at one drive.
-#
-# The fill level of a published table is such a label. Without it, the values of all fill levels would be one mean.
-# Labels that describe the product, such as its firmware, are not part of the workload: cells with several of them say
-# so.
-
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)
-PREFIX = "label:"  # in points and addresses, because a label may have the name of a factor
-
-
-def varying_labels(rows: Iterable[ResultRow]) -> frozenset[str]:
-    """Their names. A label that only some of the tests state varies too."""
-    tests: dict[object, set[tuple[tuple[str, str], ...]]] = {}
-    for row in rows:
-        if row.imported:
-            place = (row.imported, row.point_key, row.direction, row.test, drive_of(row))
-            tests.setdefault(place, set()).add(tuple(sorted(_labels(row).items())))
-    return frozenset(name for stated in tests.values() for name in _varying([dict(each) for each in stated]))
-
-
-def labels_in(row: ResultRow, names: Collection[str]) -> dict[str, Value]:
-    """The labels of a result with these names, as parts of its point."""
-    if not row.imported or not names:
-        return {}
-    return {f"{PREFIX}{name}": text for name, text in _labels(row).items() if name in names}
-
-
-def points_with_labels(rows: Iterable[ResultRow], names: Collection[str]) -> list[Point]:
-    """Each point once, with the labels that are part of it."""
-    found: dict[object, Point] = {}
-    for row in rows:
-        stated = labels_in(row, names)
-        found[row.point_key, *stated.items()] = {**row.point, **stated}
-    return list(found.values())
-
-
-def is_label(name: str) -> bool:
-    """Whether this part of a point is a label and not a factor."""
-    return name.startswith(PREFIX)
 
 
 def factor_words(name: str) -> str:
@@ -84,21 +45,6 @@ def label_order(point: Mapping[str, Value]) -> tuple[object, ...]:
     return tuple((number_of(level) or (math.inf, ""), str(level)) for _, level in labels)
 
 
-def drive_of(row: ResultRow) -> tuple[str, ...]:
-    """What the labels of an import say about it. `target_name` may be the name of the test."""
-    return row.host, row.model, row.serial, row.layout
-
-
-def _labels(row: ResultRow) -> dict[str, str]:
-    return {name: text for name, text in row.facts.items() if not is_specification(name)}
-
-
-def _varying(stated: Collection[Mapping[str, str]]) -> set[str]:
-    names = {name for each in stated for name in each}
-    return {name for name in names if len({each.get(name) for each in stated}) > 1}
-
-
-PATTERN, BLOCK, JOBS, DEPTH = "pattern", "block_size", "numjobs", "iodepth"
 MAIN = (BLOCK, DEPTH, JOBS)
 _PATTERNS = {
     Pattern.READ: "Sequential read",
@@ -118,11 +64,8 @@ _ORDER = (*_FIRST, *(pattern for pattern in Pattern if pattern not in _FIRST))
 
 
 @dataclass(frozen=True)
-class Workload:
+class Workload(FullPoint):
     """`key` names it in addresses."""
-
-    key: str
-    point: Mapping[str, Value]
 
     def number(self, factor: str) -> float:
         """A level that is a number; 1 if the point does not state it."""
@@ -149,76 +92,11 @@ class Workload:
         return (self.number(BLOCK), self.concurrency, self.number(JOBS), label_order(self.point), self.key)
 
 
-@dataclass(frozen=True)
-class Stated:
-    """The factors that a result states. A run states all of them, an import only some."""
-
-    product: Hashable
-    key: str  # of the whole point
-    point: Mapping[str, Value] = field(compare=False)
-    without: frozenset[str]  # factors that are not part of the workload
-    complete: bool
-
-    def workload(self) -> Workload:
-        rest = {name: level for name, level in self.point.items() if name not in self.without}
-        return Workload(point_key(rest)[:16], rest)
-
-
-def matched_workloads(stated: Iterable[Stated]) -> dict[Stated, tuple[Workload, ...]]:
-    """The workloads of each.
-
-    An incomplete one belongs to the workload of other products that agrees in all factors that it states, unless its
-    own product, or another one with an equal result, states that workload more fully. Of several, it belongs to the one
-    with one request in flight. If there is none, or still several, it is a workload itself.
-    """
-    made: dict[tuple[str, frozenset[str]], Workload] = {}  # products share most of them
-    given: dict[Stated, Workload] = {}
-    for one in stated:
-        shared = one.key, one.without
-        if shared not in made:
-            made[shared] = one.workload()
-        given[one] = made[shared]
-    stated_by: dict[str, set[Hashable]] = {}
-    for one, own in given.items():
-        stated_by.setdefault(own.key, set()).add(one.product)
-    found: dict[Stated, tuple[Workload, ...]] = {}
-    by_main: dict[tuple[Value, Value], dict[str, Workload]] = {}
-    ordered = sorted(given.items(), key=lambda pair: (not pair[0].complete, -len(pair[1].point), pair[1].key))
-    for one, own in ordered:
-        others = by_main.setdefault(_main(own), {})
-        fits = () if one.complete else tuple(_fitting(own, others.values(), stated_by))
-        if len(fits) > 1:  # a value that may belong to any of them says nothing about each
-            fits = _one_request(own, fits)
-        found[one] = fits or (own,)
-        if not fits:
-            others[own.key] = own
-    return found
-
-
-def _fitting(own: Workload, others: Iterable[Workload], stated_by: Mapping[str, set[Hashable]]) -> Iterator[Workload]:
-    for other in others:
-        if own.key == other.key or (
-            own.point.items() <= other.point.items() and stated_by[own.key].isdisjoint(stated_by[other.key])
-        ):
-            yield other
-
-
-def _one_request(own: Workload, fits: Iterable[Workload]) -> tuple[Workload, ...]:
-    """The workload with queue depth 1 and one job, if these are not stated: most tools without these options issue one
-    request at a time."""
-    found = tuple(one for one in fits if all(one.number(name) == 1 for name in (DEPTH, JOBS) if name not in own.point))
-    return found if len(found) == 1 else ()
-
-
 def assumed(one: Workload, stated: Mapping[str, Value]) -> Iterator[str]:
     """Queue depth and jobs of the matched workload, as far as the result does not state them."""
     for name in (DEPTH, JOBS):
         if name in one.point and name not in stated:
             yield in_words(one, [name]) or "1 job"
-
-
-def _main(one: Workload) -> tuple[Value, Value]:
-    return one.point.get(PATTERN), one.point.get(BLOCK)
 
 
 def in_words(one: Workload, names: Iterable[str], *, with_one: Collection[str] = ()) -> str:

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.hosts.models import Target
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from webapp.analysis.answer import BaselineRatio, Conclusion
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS
 from webapp.analysis.findings.curves import Noise
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer, short_names
@@ -13,7 +14,7 @@ from webapp.bench.forest import RatioState, Whisker, chosen, judgement, main_ser
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import read_asked, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, Workload
+from webapp.bench.workloads import Workload
 from webapp.core.statistics import Ratio
 from webapp.tests.factories.hosts import a_drive
 from webapp.tests.factories.results import Lab

@@ -268,6 +268,12 @@ def parts_are_alike(rows: Iterable[ResultRow]) -> bool:
     return len({place[:3] for place in places}) < len(places)
 
 
+def has_several_targets(rows: Iterable[ResultRow]) -> bool:
+    """Whether several targets have results at one point."""
+    targets: dict[str, str] = {}
+    return any(targets.setdefault(row.point_key, row.target_name) != row.target_name for row in rows)
+
+
 def read_histograms(result_ids: Iterable[int]) -> dict[int, bytes]:
     """Packed latency histograms by result id (`contract.packing`)."""
     found = Result.objects.filter(id__in=result_ids).order_by().values_list("id", "latency")

@@ -7,12 +7,13 @@ from django.http import QueryDict
 from django.urls import NoReverseMatch, reverse
 
 from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.equals import DEPTH
 from webapp.analysis.question import CompareQuery
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.forest import varying_factors
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Asked, SideBySide, read_asked
-from webapp.bench.workloads import CHOICES, DEPTH, MAIN, RATE
+from webapp.bench.workloads import CHOICES, MAIN, RATE
 
 # The pages of products.
 

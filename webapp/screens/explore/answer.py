@@ -8,6 +8,7 @@ from webapp.analysis.answer import Comparison, Level, Struct
 from webapp.analysis.cells import measured
 from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
 from webapp.analysis.dimensions import label_of
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.latency import Distribution, chart_point, distributions
 from webapp.analysis.models import SavedComparison
@@ -15,8 +16,7 @@ from webapp.analysis.question import ViewOptions, read_options, read_query, spli
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.timeline import TimeLines, time_lines
-from webapp.analysis.trial_metrics import COMPARED, totals, with_observed
-from webapp.bench.workloads import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound

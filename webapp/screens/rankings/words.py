@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from webapp.analysis.equals import DEPTH, JOBS
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import in_sentence
 from webapp.bench.alike import NOT_STATED
@@ -11,7 +12,7 @@ from webapp.bench.rankings.groups import Entry, Group, ranked_apart
 from webapp.bench.rankings.question import Ranked
 from webapp.bench.rankings.ranking import Ranking
 from webapp.bench.rankings.standings import Lead
-from webapp.bench.workloads import DEPTH, JOBS, chart_words
+from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, ratio
 from webapp.results.metrics import IOPS
 

@@ -12,8 +12,10 @@ from django.test import Client
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.orders import shuffle
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.results.models import Import, Result
 from webapp.runs.models import Trial
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
+from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
@@ -134,3 +136,83 @@ def test_parts_of_two_plans_are_compared_on_every_page(operator: Client) -> None
     ]
     (bench,) = operator.get("/api/v1/bench?product=run:1&product=run:2&baseline=run:1").json()["rows"]
     assert (row["ratio"], bench["cells"][1]["ratio"]) == pytest.approx((ratio, ratio))
+
+
+def _a_table(chance: random.Random, number: int) -> Import:
+    """An import that states some of the factors, with levels of a label, several tests, or a drive of its own."""
+    columns = [name for name in ("iodepth", "numjobs") if chance.random() < 0.6]
+    levels = {"iodepth": (1, 8), "numjobs": (1, 4)}
+    labels = ("20 %", "80 %") if chance.random() < 0.5 else ("",)
+    tests = ("Read", "Re-read") if chance.random() < 0.3 else ("",)
+    rows = [*product(("4k", "64k"), *(levels[name] for name in columns))]
+    chosen = chance.sample(rows, max(1, len(rows) - 1))
+    measured = [*product(chosen, labels, tests)]
+    lines = [",".join(("randread", *map(str, row), str(chance.randint(10**4, 10**6)))) for row, *_ in measured]
+    text = "\n".join((",".join(("pattern", "block_size", *columns, "iops")), *lines))
+    made = an_import(title=f"Table {number}", drive=f"Drive {number}", text=f"{text}\n")
+    for origin, (_, label, test) in zip(made.origins.order_by("number"), measured, strict=True):
+        origin.name, origin.other = test, {"fill level": label} if label else {}
+        origin.save(update_fields=["name", "other"])
+    if chance.random() < 0.3:
+        Import.objects.filter(pk=made.pk).update(slug=f"table-{number}")
+        Result.objects.filter(origin__imported=made).update(reference=True)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_bench_and_explore_pair_the_same_results_of_imports(seed: int, operator: Client) -> None:
+    """Tables that state other factors, labels and tests. Random values, so that a ratio names its two results."""
+    chance = random.Random(seed)
+    first, second = (_a_table(chance, number) for number in (1, 2))
+    query = f"product=import:{first.number}&product=import:{second.number}"
+    answer = operator.get(f"/api/v1/bench?{query}").json()
+    ratios = [cell["ratio"] for row in answer["rows"] for cell in row["cells"] if cell["ratio"]]
+    (address,) = re.findall(
+        r'href="/explore/\?([^"]*)">Open in Explore', operator.get(f"/bench/?{query}").content.decode()
+    )
+    made = operator.get(f"/api/v1/compare?{html.unescape(address)}").json()
+    cells = [cell for panel in made["panels"] for series in panel["series"] for cell in series["cells"]]
+    against = [cell["against_baseline"]["ratio"]["value"] for cell in cells if cell["against_baseline"]]
+    assert sorted(against) == pytest.approx(sorted(ratios))
+    assert len({*against}) == len(against)
+
+
+@pytest.mark.parametrize("targets", [("loop0", "loop1"), ("loop0 loop1", "loop0 loop1"), ("loop0 loop1", "loop0")])
+def test_runs_on_other_targets_have_one_ratio_everywhere(targets: tuple[str, str], operator: Client) -> None:
+    """Runs on one target each are compared, whatever their targets; of a run on several, only equal targets."""
+    host, chance = a_host("a"), random.Random(1)
+    known = {slug: a_target(host, slug) for slug in ("loop0", "loop1")}
+    for number, slugs in enumerate(targets, 1):
+        lab = Lab(known[slugs.split()[0]], number=number)
+        for slug, depth in product(slugs.split(), (1, 8)):
+            lab.run.targets.add(known[slug])
+            speed = 1000 * chance.uniform(1, 9)
+            lab.measure(*(speed * chance.uniform(0.99, 1.01) for _ in range(3)), iodepth=depth, target=known[slug])
+    made = operator.get("/api/v1/compare?x=matched&series=run&run=1..2&baseline=1").json()
+    cells = made["panels"][0]["series"][1]["cells"]
+    explored = sorted(cell["against_baseline"]["ratio"]["value"] for cell in cells if cell["against_baseline"])
+    bench = operator.get("/api/v1/bench?product=run:1&product=run:2&baseline=run:1").json()["rows"]
+    rows = operator.get("/api/v1/verdict", {"baseline": "run=1", "candidate": "run=2", "metric": "iops"}).json()["rows"]
+    assert len(explored) == 2 * len(targets[1].split())
+    assert sorted(row["cells"][1]["ratio"] for row in bench if len(row["cells"]) == 2) == pytest.approx(explored)
+    assert sorted(row["ratio"] for row in rows if row["point"] and row["ratio"]) == pytest.approx(explored)
+
+
+def test_targets_with_one_name_on_two_hosts_are_two_products(operator: Client) -> None:
+    for number, name in enumerate("ab", 1):
+        Lab(a_drive(a_host(name), "nvme0", model="M", serial=name), number=number).measure(100.0 * number)
+    query = "product=target:a/nvme0&product=target:b/nvme0"
+    answer = operator.get(f"/api/v1/bench?{query}").json()
+    assert [each["name"] for each in answer["products"]] == ["a/nvme0", "b/nvme0"]
+    assert len({each["colour"] for each in answer["products"]}) == 2
+    page = operator.get(f"/bench/?{query}").content.decode()
+    assert re.findall(r'href="/explore/\?([^"]*)">Open in Explore', page)
+
+
+def test_explore_opens_although_the_baseline_of_bench_has_no_value_of_the_metric(operator: Client) -> None:
+    first = an_import(text="pattern,block_size,mib_per_s\nread,1m,100\n")
+    second = an_import(title="New tests", text="pattern,block_size,latency_p99_us\nrandread,4k,900\n")
+    query = f"import={first.number}&import={second.number}&x=matched&series=imported&metric=latency_p99"
+    response = operator.get(f"/api/v1/compare?{query}&baseline={first.number}")
+    assert (response.status_code, response.json()["baseline"]) == (200, str(second.number))
+    assert operator.get(f"/api/v1/compare?{query}&baseline=77").status_code == 400
