@@ -1,10 +1,11 @@
-"""A ratio is second ÷ first to the digits shown: in tables of Explore, Trends and verdicts, in reports, files, charts
-and answers. Bench is in `test_one_mean`.
+"""A ratio is second ÷ first to the digits shown: in tables of Explore, Bench, Trends and verdicts, in Rankings,
+reports, shared pages, notices, files, charts and answers, and in the output of `sweetspot compare`.
 
 The walk reads what a person reads. Each shown number stands for an interval, half a step of its last digit around it;
 a shown ratio has to fit the quotients of both intervals. Random values, so that no digit agrees by chance.
 """
 
+import csv
 import io
 import json
 import random
@@ -15,16 +16,26 @@ from datetime import timedelta
 from html import unescape
 from html.parser import HTMLParser
 from itertools import product
+from typing import Any
 
 import pyarrow.parquet
 import pytest
 from django.test import Client
 
 from webapp.analysis.models import SavedComparison
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.tests.orders import alternate
+from webapp.api.tests.command.shell import Shell
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.core.models import Role
+from webapp.core.services import create_api_token
+from webapp.notices.models import Notice
+from webapp.notices.run_ends import announce_run
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import START, Lab
 
@@ -193,6 +204,134 @@ def test_charts_heat_maps_files_and_answers_have_the_numbers_of_the_table(
         heat = body(operator, f"/explore/?{query}&chart=heat&cells=ratio")
         inside = heat[heat.index("heat-frame") : heat.index("heat-legend")]
         assert shown <= set(re.findall(r"[×+−][\d.,]+(?: %)?|0\.0 %", inside)), (shown, metric)
+
+
+def clearly_different() -> None:
+    """So that Bench and Rankings claim, and so print, the ratios: every second drive is about four times as fast."""
+    for result in Result.objects.filter(target__slug="nvme1"):
+        Result.objects.filter(pk=result.pk).update(
+            iops=4 * (result.iops or 0), bytes_per_s=4 * (result.bytes_per_s or 0), p99_ns=int((result.p99_ns or 0) / 4)
+        )
+
+
+def of_bench(page: str) -> Iterator[Triple]:
+    """A row of the forest plot: `name value, name value`, and the ratio in its last cell."""
+    for row in rows_of(page):
+        texts = [text for cell in row for text in cell]
+        values = next((text for text in texts if text.startswith(f"{SAMSUNG} ") and f", {INTEL} " in text), "")
+        if values and re.match(r"[×+−]\d", texts[-1]):
+            first, second = values.removeprefix(f"{SAMSUNG} ").split(f", {INTEL} ")
+            yield first, second, texts[-1]
+
+
+def rows_of_file(client: Client, ending: str, address: str) -> list[dict[str, Any]]:
+    content = client.get(address.replace("ENDING", ending)).getvalue()
+    if ending == "parquet":
+        return list(pyarrow.parquet.read_table(io.BytesIO(content)).to_pylist())
+    return list(csv.DictReader(io.StringIO(content.decode())))
+
+
+def test_pages_reports_and_files_of_bench_divide_the_values_that_they_show(
+    operator: Client, drives: Sequence[Run]
+) -> None:
+    clearly_different()
+    for choice in ("rate", "latency_p99"):
+        query = f"product=model:{SAMSUNG}&product=model:{INTEL}&baseline=model:{SAMSUNG}&metric={choice}"
+        triples = list(of_bench(body(operator, f"/bench/?{query}")))
+        assert len(triples) == 6, choice
+        operator.post("/comparisons/save/", {"title": "Two", "note": "", "query": query})
+        saved = SavedComparison.objects.latest("pk")
+        report = list(of_bench(body(operator, f"/comparisons/{saved.pk}/report/")))
+        assert report
+        assert not [each for each in (*triples, *report) if not agree(*each)]
+        made = json.loads(body(operator, f"/api/v1/bench?{query}"))
+        assert {cell["ratio_text"] for row in made["rows"] for cell in row["cells"]} >= {ratio for *_, ratio in triples}
+        assert json.loads(body(operator, f"/bench.json?{query}"))["rows"] == made["rows"]
+        for ending in ("csv", "parquet"):
+            rows = rows_of_file(operator, ending, f"/bench.ENDING?{query}")
+            assert len(rows) == 12
+            for theirs, mine in zip(rows[::2], rows[1::2], strict=True):
+                quotient = float(mine["Geometric mean"]) / float(theirs["Geometric mean"])
+                assert float(mine["Ratio to the baseline"]) == pytest.approx(quotient, rel=1e-6)
+
+
+def test_rankings_divide_the_values_that_they_show(operator: Client, drives: Sequence[Run]) -> None:
+    clearly_different()
+    for metric, is_speed in (("rate", True), ("latency_p99", False)):
+        query = f"pattern=randread&block_size=4096&metric={metric}"
+        made = json.loads(body(operator, f"/rankings.json?{query}"))
+        (group,) = made["groups"]
+        first, second = group["entries"]
+        values = (first["mean"], second["mean"]) if is_speed else (second["mean"], first["mean"])
+        assert (group["metric"] == "iops") is is_speed
+        assert second["ratio"] == pytest.approx(values[0] / values[1], rel=1e-9)
+        for ending in ("csv", "parquet"):
+            best, next_best = rows_of_file(operator, ending, f"/rankings.ENDING?{query}")[:2]
+            assert float(best["Geometric mean"]) == pytest.approx(first["mean"], rel=1e-6)
+            assert float(next_best["Ratio of the first"]) == pytest.approx(second["ratio"], rel=1e-6)
+        page = body(operator, f"/rankings/?{query}")
+        shown = [row[1][-1] for row in rows_of(page) if row and row[0] and row[0][0] in (SAMSUNG, INTEL)]
+        (ratio,) = re.findall(r"×[\d.,]+", page[page.index("<h1") : page.index("</h1>")])
+        assert agree(*(shown[1::-1] if is_speed else shown[:2]), ratio), (shown, ratio)
+
+
+def test_shared_pages_and_frames_have_the_ratios_of_the_page(operator: Client, drives: Sequence[Run]) -> None:
+    query = f"{EXPLORE}&factor.block_size=4k"
+    operator.post("/comparisons/save/", {"title": "Two", "note": "", "query": query})
+    saved = SavedComparison.objects.latest("pk")
+    page = operator.post(f"/comparisons/{saved.pk}/links/", {"name": "team"}, follow=True).content.decode()
+    token = re.search(r"/shared/([^/\"<]+)/", page)
+    assert token
+    shared = body(Client(), f"/shared/{token[1]}/")
+    assert list(of_explore(shared)) == list(of_explore(body(operator, f"/explore/?{query}")))
+    made = json.loads(body(operator, f"/api/v1/compare?{query}"))
+    (series,) = (each for each in made["panels"][0]["series"] if not each["is_baseline"])
+    for ending in ("frame/", "chart.svg"):
+        embedded = body(Client(), f"/shared/{token[1]}/{ending}")
+        ratios = set(re.findall(r"×\d[\d.,]*\d|[+−]\d+(?:\.\d+)? %", embedded))
+        sentences = " ".join((series["sentence"], *(finding["sentence"] for finding in made["findings"])))
+        assert ratios <= {*re.findall(r"×\d[\d.,]*\d|[+−]\d+(?:\.\d+)? %", sentences)}, ending
+
+
+def test_verdicts_and_the_command_divide_the_values_that_they_show(
+    operator: Client, drives: Sequence[Run], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shell = Shell(capsys, create_api_token(user=a_user("tom", Role.OPERATOR), name="laptop"))
+    for metric in METRICS:
+        _, output, _ = shell("compare", "1", "2", "--single-values", "--metric", metric)
+        lines = [re.split(r"  +", line.strip()) for line in output.splitlines() if f" {metric} " in line]
+        triples = []
+        for line in lines:
+            place = next(n for n, text in enumerate(line) if re.fullmatch(r"[+-]\d+\.\d+ %", text))
+            triples.append((line[place - 2], line[place - 1], line[place]))
+        assert len(triples) == 7, output  # the mean and six points
+        assert not [each for each in triples if not agree(*each)]
+        sides = {"baseline": "run=1", "candidate": "run=2", "metric": metric, "single_values": "true"}
+        rows = operator.get("/api/v1/verdict", sides).json()["rows"]
+        assert len(rows) == 7
+        assert all(row["ratio"] == pytest.approx(row["value"] / row["baseline"], rel=1e-9) for row in rows)
+        query = f"baseline=run%3D1&candidate=run%3D2&single_values=1&tolerance.{metric}=5"
+        in_file = rows_of_file(operator, "csv", f"/trends/acceptance.ENDING?{query}")
+        assert len(in_file) == 7
+        for row in in_file:
+            assert float(row["Ratio"]) == pytest.approx(float(row["Candidate"]) / float(row["Baseline"]), rel=1e-6)
+
+
+def test_the_notice_of_a_run_divides_the_values_of_its_page(operator: Client) -> None:
+    lab = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S"))
+    chance = random.Random(3)
+    for engine, speed in (("io_uring", 1000.0), ("psync", 4321.0)):
+        lab.measure(*(speed * chance.lognormvariate(0, 0.01) for _ in range(6)), ioengine=engine)
+    alternate(lab.run)
+    a_subscription(a_user("nora", Role.OPERATOR))
+    announce_run(lab.run.pk)
+    notice = Notice.objects.get(payload__run=lab.run.number)
+    (factor,) = run_answer(lab.run).factors
+    made = json.loads(body(operator, f"/api/v1/compare?{factor.query}"))
+    texts = {series["is_baseline"]: series["cells"][0]["text"] for series in made["panels"][0]["series"]}
+    (ratio, *_) = re.findall(r"[×+−]\d[\d.,]*(?: %)?", factor.text)
+    assert agree(texts[True], texts[False], ratio), (texts, factor.text)
+    assert factor.text in notice.text
 
 
 def test_the_walk_finds_a_wrong_ratio() -> None:
