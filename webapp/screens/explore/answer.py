@@ -16,7 +16,7 @@ from webapp.analysis.question import ViewOptions, read_options, read_query, spli
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.timeline import TimeLines, time_lines
-from webapp.analysis.trial_metrics import COMPARED, moments_of, totals, with_observed
+from webapp.analysis.trial_metrics import COMPARED, totals, with_observed
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound
