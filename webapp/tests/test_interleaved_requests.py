@@ -283,9 +283,9 @@ STEP = 6
 SEVERAL = {"remove host", "revoke host", "remove", "revoke", "start run", "start", "again", "inventory", "run now"}
 FAULTS = (
     (ended_run, "delete", "delete"),  # 500
-    (ended_run, "tag", "delete"),  # 500
+    (ended_run, "delete", "tag"),  # 500
     (ended_run, "baseline", "delete"),  # 500
-    (host, "rename", "remove"),  # 500
+    (host, "remove", "rename"),  # 500
     (host, "start run", "remove"),  # 500, and the run of a host that is gone
     (host, "remove", "inventory"),  # 500
     (open_run, "cancel", "remove host"),  # 500
