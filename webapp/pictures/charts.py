@@ -33,7 +33,7 @@ SHEET = LEFT + WIDTH + RIGHT
 SHORT = 18  # half the width of a line with one level, and of the widest box
 DASHED, DOTTED = "6 4", "2 3"
 GAP = "4 4"  # of a line over levels without a value
-LEAST_BAND = 6.0  # px: a limit stays visible
+LEAST_BAND = 6.0  # px: a limit with a name stays visible
 DIAGONAL_ROOM = 1.06  # beside a diagonal limit
 MIN_REPEATS_OF_BOX = 5  # a box of fewer repeats would show quartiles that are only guesses
 HALF_VIOLIN = 0.42  # of the place of a level
@@ -89,7 +89,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """A limit. `product` is x times y: a diagonal where both axes are logarithmic."""
+    """A limit, or a shaded part of x. `product` is x times y: a diagonal where both axes are logarithmic."""
 
     along: Literal["x", "y", "product"]
     low: float
@@ -210,7 +210,6 @@ def _chart(chart: Chart, rows: Sequence[int]) -> Iterator[Element]:
     yield from _axes(chart, rows)
     for line in chart.extra:
         yield from _extra(chart, line)
-    places = _places(chart)
     for index, line in enumerate(chart.lines):
         match chart.kind:
             case Kind.BARS:
@@ -221,7 +220,7 @@ def _chart(chart: Chart, rows: Sequence[int]) -> Iterator[Element]:
                 yield from _violin(chart, line)
             case _:
                 yield from _curve(chart, line)
-    yield from places
+    yield from _texts(chart)
     for number, upright in enumerate(chart.uprights):
         x = across(chart, upright.x)
         yield path(f"M{px(x)} 0V{HEIGHT}", upright.colour, 1, DASHED)
@@ -270,7 +269,7 @@ def _band(chart: Chart, band: Band) -> Iterator[Element]:
         return
     place = across if band.along == "x" else down
     low, high = sorted((place(chart, band.low), place(chart, band.high)))
-    room = max(0.0, LEAST_BAND - (high - low)) / 2
+    room = max(0.0, LEAST_BAND - (high - low)) / 2 if band.text else 0.0
     low, long = low - room, high - low + 2 * room
     if band.along == "x":
         yield area(f"M{px(low)} 0h{px(long)}V{HEIGHT}h-{px(long)}Z", MUTED, "0.16")
@@ -334,7 +333,7 @@ def _curve(chart: Chart, line: Line) -> Iterator[Element]:
         yield mark(shape, x, down(chart, each.y), line.paint, hollow=each.hollow)
 
 
-def _places(chart: Chart) -> Iterator[Element]:
+def _texts(chart: Chart) -> Iterator[Element]:
     """The texts beside marks."""
     for line in chart.lines:
         for each in line.marks:

@@ -151,6 +151,7 @@ PAGES: dict[str, Rule] = {
     "runs": look(Who.VIEWER),
     "run": look(Who.VIEWER),
     "run_live": look(Who.VIEWER),
+    "run_samples": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "run_settings": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
@@ -173,6 +174,7 @@ PAGES: dict[str, Rule] = {
     "run_invalid": act(Who.OPERATOR),
     "run_valid": act(Who.OPERATOR),
     "trial": look(Who.VIEWER),
+    "trial_samples": look(Who.VIEWER),
     "trial_invalid": act(Who.OPERATOR),
     "trial_valid": act(Who.OPERATOR),
     # results
