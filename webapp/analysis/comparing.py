@@ -33,7 +33,7 @@ from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
-from webapp.analysis.words import RATIO, certainty, in_sentence, order_notes
+from webapp.analysis.words import RATIO, certainty, in_sentence, label_in_sentence, order_notes
 from webapp.core.answers import Question, answered
 from webapp.core.formatting import ratio as as_ratio
 from webapp.hosts.inventory.links import Link
@@ -373,7 +373,7 @@ def _without_value(mixture: Mixture) -> str:
     one = mixture.points == 1
     return (
         f"{mixture.points} {'point has' if one else 'points have'} no value: {'it covers' if one else 'each covers'} "
-        f"several levels of {in_sentence(mixture.label)} ({listed})."
+        f"several levels of {label_in_sentence(mixture.name, mixture.label)} ({listed})."
     )
 
 
@@ -393,11 +393,9 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     if selected.query.by_direction:
         yield "Latencies are not added up, so each direction has its own chart."
     for series in selected.grouped.series:
-        if lacking := selected.grouped.unstated.get(series.key):
-            yield (
-                f"{series.text} does not state {', '.join(map(in_sentence, map(label_of, lacking)))}: its values stand "
-                "at the levels of the other series."
-            )
+        if factors := selected.grouped.unstated.get(series.key):
+            names = ", ".join(in_sentence(label_of(factor)) for factor in factors)
+            yield f"{series.text} does not state {names}: its values stand at the levels of the other series."
     doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())

@@ -21,7 +21,7 @@ from webapp.analysis.answer import (
 )
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
-from webapp.analysis.words import NONE, ONCE, in_sentence, shown
+from webapp.analysis.words import NONE, ONCE, in_sentence, label_in_sentence, shown
 
 MOST_DIFFERENCES = 3
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
@@ -72,7 +72,7 @@ def _best(made: Comparison, panel: Panel) -> Measured:
 
 def _highest_value(made: Comparison, panel: Panel, series: Series, cell: Cell) -> str:
     level = made.levels[cell.level]
-    at = level.text if is_clear(level) else f"{in_sentence(made.x_label)} {level.text}"
+    at = level.text if is_clear(level) else f"{label_in_sentence(made.x, made.x_label)} {level.text}"
     where = ", ".join([*([series.name] if made.series_by else []), *([at] if len(made.levels) > 1 else [])])
     extreme = "lowest" if made.lower_is_better else "highest"
     placed = f" at {where}" if where else ""

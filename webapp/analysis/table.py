@@ -22,7 +22,7 @@ from webapp.analysis.claims import (
 )
 from webapp.analysis.conclusions import Conclusions, Extremes, PointGroup, PointResult, SeriesResult, no_ratio
 from webapp.analysis.dimensions import MATCHED, known_dimension, label_of
-from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, in_sentence, interval, shown
+from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of, interval, label_in_sentence, shown
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.points import differing, in_order
@@ -58,7 +58,9 @@ class Table:
         self._metric, self._x, self._baselines, self._margin = metric, x, baselines, margin
         self._grouped, self._cells, self._found = grouped, cells, found
         self._is_cheap, self._other_rate = is_cheap, other_rate
-        self._points_at = by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, in_sentence(label_of(x)))
+        self._points_at = (
+            by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, label_in_sentence(x, label_of(x)))
+        )
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
         self.form = form or form_of([one.ratio.value for one in found.points.values()])
@@ -243,7 +245,7 @@ class Table:
         return self._points_at(mine, {x.key for x in self._grouped.x} - mine)
 
     def _range(self, found: Extremes) -> RangeStatement:
-        label = in_sentence(label_of(self._x))
+        label = label_in_sentence(self._x, label_of(self._x))
         levels = {x.key: x.text if is_clear(x) else f"{label} {x.text}" for x in self._grouped.x}
         means = [self._metric.format(self._cells[key].mean) for key in (found.low, found.high)]
         return RangeStatement(

@@ -78,6 +78,11 @@ def in_sentence(label: str) -> str:
     return label if label[:2].isupper() or label[1:2] == "/" else f"{label[:1].lower()}{label[1:]}"
 
 
+def label_in_sentence(name: str, label: str) -> str:
+    """The label of a dimension. A label of an import, whose dimension ends with it, is never changed."""
+    return label if name.endswith(label) else in_sentence(label)
+
+
 def _same(ratio: float, form: str, what: str, baseline: str) -> str:
     """`the same IOPS as A`, `almost the same IOPS as A` if the difference is rounded away; "" for other ratios."""
     if shown(ratio, form) not in NONE:

@@ -16,7 +16,7 @@ from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.equals import BLOCK
 from webapp.analysis.findings.curves import COUNTED, counted
 from webapp.analysis.question import MARGIN
-from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
+from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, Verdict
 from webapp.bench.forest import RatioState
 from webapp.bench.side_by_side import SideBySide
@@ -142,7 +142,7 @@ class _Series:
         text = self.rows[place].labels[self.answer.label_columns.index(factor_words(axis))]
         if bare or axis == BLOCK:
             return text
-        return counted(axis, text) if axis in COUNTED else f"{in_sentence(factor_words(axis))} {text}"
+        return counted(axis, text) if axis in COUNTED else f"{label_in_sentence(axis, factor_words(axis))} {text}"
 
     def where(self, first: int, last: int, *, bare: bool = False) -> str:
         """`at queue depth 1`, `up to 8 jobs`, `from 64 KiB on`, `at all 7 queue depths`"""
@@ -164,7 +164,7 @@ class _Series:
 def _plural(axis: str) -> str:
     if axis in COUNTED:
         return f"numbers of {COUNTED[axis]}"
-    words = in_sentence(factor_words(axis))
+    words = label_in_sentence(axis, factor_words(axis))
     return f"{words}s"
 
 

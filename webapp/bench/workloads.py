@@ -24,9 +24,10 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*(\D*)", re.ASCII)
 
 
 def factor_words(name: str) -> str:
-    """The label of a factor; `Fill level` for `label:fill level`."""
-    plain = name.removeprefix(PREFIX)
-    return FACTORS[name].label if name in FACTORS else plain[:1].upper() + plain[1:]
+    """The label of a factor; the label of an import as a person typed it."""
+    if is_label(name):
+        return name.removeprefix(PREFIX)
+    return FACTORS[name].label if name in FACTORS else name[:1].upper() + name[1:]
 
 
 def level_text(name: str, level: Value) -> str:

@@ -11,7 +11,7 @@ from statistics import linear_regression, median
 from webapp.analysis.answer import CeilingMatch, Comparison, Finding, FindingKind, Level, Mark
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
-from webapp.analysis.words import PERCENT, RATIO, in_sentence, shown
+from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
 from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.links import Link
 from webapp.results.metrics import METRICS, Metric
@@ -186,7 +186,7 @@ class Charts:
     @property
     def x_subject(self) -> str:
         """`queue depth`, `jobs`"""
-        return COUNTED.get(self.comparison.x, in_sentence(self.comparison.x_label))
+        return COUNTED.get(self.comparison.x, label_in_sentence(self.comparison.x, self.comparison.x_label))
 
     def at(self, level: int) -> str:
         """`8 jobs`, `queue depth 8`, `64 KiB`"""
@@ -195,7 +195,7 @@ class Charts:
             return counted(self.comparison.x, shown_level.text)
         if is_clear(shown_level):
             return shown_level.text
-        return f"{in_sentence(self.comparison.x_label)} {shown_level.text}"
+        return f"{label_in_sentence(self.comparison.x, self.comparison.x_label)} {shown_level.text}"
 
     def value(self, value: float) -> str:
         """With its unit: the sentence names the metric."""

@@ -12,7 +12,7 @@ from math import log
 
 from webapp.analysis.answer import Cell, Finding, FindingKind
 from webapp.analysis.findings.curves import Charts, led
-from webapp.analysis.findings.effects import Pair, part_of, stated
+from webapp.analysis.findings.effects import Pair, part_of, showed, stated
 
 FAR, NEWS = log(3), log(1.25)  # `NEWS`: as measured, without a claim
 # The faster one, the slower one, and the least ln(ratio).
@@ -47,7 +47,7 @@ def _ratio(charts: Charts, series: str, faster: str, slower: str, least: float) 
     if min(part.ratios.values()) <= 0 or part.mean < (least if is_clear else max(least, NEWS)):
         return None
     pair = Pair(faster, slower, "", "", (part,), tuple(chain.from_iterable(couples)), ((panel, index),))
-    sentence = f"{faster} against {slower}: {part.words} in {charts.subject}."
+    sentence = showed(charts, faster, slower, part.words)
     name = charts.comparison.panels[panel].series[index].name if len(_series(charts)) > 1 else ""
     kind = FindingKind.DIRECTION if is_clear else FindingKind.RATIOS
     return stated(charts, kind, led(name, sentence), pair, part.mean)

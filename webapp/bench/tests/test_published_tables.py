@@ -46,9 +46,9 @@ def ratios(row: Row) -> list[str]:
 
 
 FILLED = {  # of ssdperformanceblog.com: advantage of the tachIOn in percent
-    "Fill level 20 %": "0.90", "Fill level 30 %": "0.97", "Fill level 40 %": "1.17", "Fill level 50 %": "1.42",
-    "Fill level 60 %": "1.97", "Fill level 70 %": "2.17", "Fill level 80 %": "2.58", "Fill level 90 %": "4.29",
-    "Fill level 100 %": "4.21",
+    "fill level 20 %": "0.90", "fill level 30 %": "0.97", "fill level 40 %": "1.17", "fill level 50 %": "1.42",
+    "fill level 60 %": "1.97", "fill level 70 %": "2.17", "fill level 80 %": "2.58", "fill level 90 %": "4.29",
+    "fill level 100 %": "4.21",
 }  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def test_a_fill_level_is_compared_with_the_same_fill_level(library: None) -> Non
 
 def test_labels_that_are_numbers_have_a_curve(library: None) -> None:
     (curve,) = shown(of_import("fusionio-duo-320gb"), of_import("tachion-400gb")).curves
-    assert (curve.label, curve.texts[0], curve.texts[-1]) == ("Fill level", "20 %", "100 %")
+    assert (curve.label, curve.texts[0], curve.texts[-1]) == ("fill level", "20 %", "100 %")
     assert set(curve.numbers) == {None}  # no logarithmic axis
     assert [len(points) for points in curve.points.values()] == [9, 9]
 
@@ -79,7 +79,7 @@ def test_a_label_keeps_own_results_apart_and_cannot_be_planned(samsung: Lab, lib
     own = Product(Kind.MODEL, samsung.target.model)
     page = shown(own, of_import("tachion-400gb"))
     assert page.shared == 0
-    assert [one.label for one in page.apart] == ["Pattern", "Fill level"]
+    assert [one.label for one in page.apart] == ["Pattern", "fill level"]
     reasons = {why_not_alone(one) for one in page.missing[own]}
     assert "No plan sets fill level: an import states it as a label." in reasons
     assert "" not in reasons

@@ -24,7 +24,7 @@ from webapp.analysis.import_findings import Conclusions, Section, due, store
 from webapp.analysis.question import CompareRefused, Pairs
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
-from webapp.analysis.words import in_sentence
+from webapp.analysis.words import label_in_sentence
 from webapp.core.errors import Refusal
 from webapp.imports.selectors import results_of
 from webapp.results.models import Import, Result
@@ -121,7 +121,7 @@ def _along_other_axes(chosen: Resolved, rows: Sequence[ResultRow], by_metric: di
         along = [*others, ("x", name), (f"{FACTOR_PREFIX}{x}", str(lowest))]
         with suppress(Refusal):
             if selected := resolved(along).selected:
-                title = f"Along {in_sentence(label_of(name))}, {in_sentence(label_of(x))} {lowest}"
+                title = f"Along {label_in_sentence(name, label_of(name))}, {label_in_sentence(x, label_of(x))} {lowest}"
                 yield _section(title, along, selected, rows, by_metric)
 
 

@@ -18,7 +18,7 @@ from webapp.analysis.default_questions import Chosen
 from webapp.analysis.dimensions import JOINER, MATCHED, label_of
 from webapp.analysis.run_answer import factor_comparisons
 from webapp.analysis.seals import scopes_of_run
-from webapp.analysis.words import in_sentence
+from webapp.analysis.words import in_sentence, label_in_sentence
 from webapp.core.answers import Question, answered
 from webapp.pictures.axes import Scale
 from webapp.plans.factors import CHANGE, FACTORS
@@ -165,7 +165,7 @@ def _multiples(chosen: Chosen, made: Comparison, points: Sequence[Mapping[str, o
     return Multiples(
         metric=made.metric_label,
         baseline=next((each.name for panel in made.panels for each in panel.series if each.is_baseline), ""),
-        x_label=axes.label if chosen.x == MATCHED else in_sentence(made.x_label),
+        x_label=axes.label if chosen.x == MATCHED else label_in_sentence(made.x, made.x_label),
         names=tuple((name, shape) for shape, name in enumerate(lines[:MOST_LINES])),
         rows=(_in_one_row(lines, shown),)
         if is_one_row

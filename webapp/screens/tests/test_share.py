@@ -291,7 +291,7 @@ def test_entered_values_have_a_picture(operator: Client, saved: SavedComparison)
     query = "import=1&x=imported&series=host&baseline=old&metric=Nightly job [min] lower is better"
     text = words(drawing(operator, saved, query, "text"))
     assert "300 min" in text  # of the axis
-    assert "new against old: ×0.09 in Nightly job (measured once)" in text
+    assert "new showed ×0.09 in Nightly job against old (measured once)" in text
 
 
 def test_a_picture_of_boxes_has_a_dot_for_each_repeat(operator: Client, saved: SavedComparison) -> None:

@@ -60,8 +60,8 @@ CONCLUSIONS = [
     *_of(
         "eva4400-fata",
         ("reads fall from 28 to 15 MB/s while drives are added", Found(K.EFFECT, ("restripe", "Read"), 1.87)),
-        ("random reads are very slow beside sequential ones", Found(K.DIRECTION, ("read against randread",), 14.0)),
-        ("writes are faster than reads", Found(K.RATIOS, ("write against read",), 1.52)),
+        ("random reads are very slow beside sequential ones", Found(K.DIRECTION, ("read", "against randread",), 14.0)),
+        ("writes are faster than reads", Found(K.RATIOS, ("write", "against read",), 1.52)),
         ("a file of 512 MB is served from the host's cache", Found(K.EFFECT, ("randread", "100 GiB"), 439)),
         ("two writers on two disk groups have 174 MB/s together, one has 130", Missing(
             "the table does not state the disk groups of the single writer, so the two are not compared")),
@@ -105,8 +105,9 @@ CONCLUSIONS = [
     ),
     *_of(
         "lsi9266-vertex4-bonnie",
-        ("ext4 instead of XFS improves nothing", Found(K.RATIOS, ("ext4 against XFS", "read −0.9 %", "write −21 %"))),
-        ("both backplanes are equal", Found(K.NO_EFFECT, ("second against first", "within 1.2 %"))),
+        ("ext4 instead of XFS improves nothing", Found(
+            K.RATIOS, ("ext4", "against XFS", "read −0.9 %", "write −21 %"))),
+        ("both backplanes are equal", Found(K.NO_EFFECT, ("second", "within 1.2 % of first"))),
         ("one array over two backplanes is no improvement", Missing(
             "it is one of the many variants near the median, which the page counts and does not name")),
         ("LVM over two arrays reads 3 GB/s", Found(K.STANDOUT, ("read", "RAID-00"), 1.71)),
@@ -115,11 +116,11 @@ CONCLUSIONS = [
         ("two arrays at once on one backplane have no more than one array of all drives", Missing(
             "no table has one array of these drives alone with the same layout")),
         ("with kernel 3.6 no scheduler is really better", Found(
-            K.RATIOS, ("noop against cfq", "read +8.5 %", "write −4.1 %"))),
+            K.RATIOS, ("noop", "against cfq", "read +8.5 %", "write −4.1 %"))),
         ("interrupts on the second CPU make no difference", Stated(("IRQ via zweiter CPU", "4.7 % higher"))),
         ("eight drives write slower than four", Found(K.RATIOS, ("8 SSDs", "4 SSDs", "write −6.0 %"))),
         ("deadline is slower than cfq and noop, above all in writes", Found(
-            K.EFFECT, ("deadline against cfq", "write −36 %"))),
+            K.EFFECT, ("deadline", "against cfq", "write −36 %"))),
         ("write through reads faster and writes slower than write back", Found(
             K.RATIOS, ("read +31 %", "write −8.8 %", "write cache"))),
         ("without read-ahead the read rate collapses", Found(K.STANDOUT, ("read", "Kein Read Ahead"), 3.6)),
@@ -141,7 +142,7 @@ CONCLUSIONS = [
     *_of(
         "lsi9266-vertex4-sdb",
         ("write back writes 1.85 GB/s, write through 1.71", Found(
-            K.RATIOS, ("write back against write through", "+8.2 %"))),
+            K.RATIOS, ("write back", "against write through", "+8.2 %"))),
         ("3.2 GB/s as long as the data fit in the controller's cache, then 1.8", Found(
             K.CLIFF, ("write", "256 MiB", "10 GiB"), 1.71, level="10 GiB")),
         ("the file system is no problem", Missing("the table without a file system does not state its sizes")),

@@ -196,14 +196,17 @@ def test_a_gain_in_one_chart_that_costs_in_another_is_a_trade_off() -> None:
         by="test,fact.table",
     )
     (one,) = [each for each in found(chart) if each.kind is K.TRADE_OFF]
-    assert one.sentence.startswith("tuned against default: read ×")
+    assert one.sentence.startswith("tuned showed read ×")
 
 
 def test_writes_among_reads_cost_more_than_their_share() -> None:
     reads, mixed = (1000, 2000, 4000, 5000), (700, 1000, 1600, 2000)
     chart = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": mixed}})
     (cost,) = [one for one in found(chart) if one.kind is K.MIX_COST]
-    assert cost.sentence == "randrw: 51 % fewer IOPS than randread on average (lower at all 4 points, by up to 60 %)."
+    assert (
+        cost.sentence
+        == "randrw: mixing cost 51 % of the IOPS of randread on average (lower at all 4 points, by up to 60 %)."
+    )
     assert cost.single
     same = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": [0.95 * v for v in reads]}})
     assert K.MIX_COST not in kinds(same)
@@ -269,7 +272,7 @@ def test_an_effect_is_said_for_reads_and_writes_apart_and_a_small_one_only_as_me
     chart = made(READ_WRITE, {"": {"off": (100, 100), "on": (300, 98)}}, x="fact.way", by="scheduler")
     (one,) = found(chart)
     assert (one.kind, one.single) == (K.EFFECT, True)
-    assert one.sentence == "on against off: read ×3.00 and write −2.0 % in IOPS."
+    assert one.sentence == "on showed read ×3.00 and write −2.0 % in IOPS against off."
     small = made(READ_WRITE, {"": {"off": (100, 100), "on": (131, 91)}}, x="fact.way", by="scheduler")
     assert kinds(small) == [K.RATIOS]
 
@@ -293,7 +296,7 @@ def test_no_difference_is_bounded_by_repeats_and_only_measured_without_them() ->
     assert "no difference beyond" in bounded.sentence
     (once,) = found(made(READ_WRITE, {"": {"A": (100, 50), "B": (101, 50)}}, x="fact.way", by="fact.backplane"))
     assert (once.kind, round(once.size, 3)) == (K.NO_EFFECT, 0.01)
-    assert "as measured, within 1.0 %" in once.sentence
+    assert "stayed within 1.0 % of A" in once.sentence
     noisy = [(80.0, 100.0, 120.0), (40.0, 50.0, 60.0)]
     assert not found(made(READ_WRITE, {"": {"A": noisy, "B": noisy}}, x="fact.way", by="fact.backplane"))
 
@@ -320,13 +323,13 @@ def test_writes_faster_than_reads_and_slow_random_access_are_news() -> None:
     (writes, random) = found(made(patterns, {"": {"A": (100, 300, 10)}}, x="pattern"))
     assert [one.kind for one in (writes, random)] == [K.DIRECTION, K.DIRECTION]
     assert {one.sentence for one in (writes, random)} == {
-        "write against read: ×3.00 in IOPS.", "read against randread: ×10.0 in IOPS.",
+        "write showed ×3.00 in IOPS against read.", "read showed ×10.0 in IOPS against randread.",
     }  # fmt: skip
     assert not found(made(patterns, {"": {"A": (300, 100, 200)}}, x="pattern"))
     chart = made(patterns, {"": {"A": (100, 300, 10)}}, x="pattern")
     sizes: dict[str, frozenset[object]] = dict.fromkeys(("read", "write"), frozenset([131_072]))
     unlike = findings(chart, METRICS[chart.metric], block_sizes=sizes | {"randread": frozenset([4096])})
-    assert [one.sentence for one in unlike] == ["write against read: ×3.00 in IOPS."]
+    assert [one.sentence for one in unlike] == ["write showed ×3.00 in IOPS against read."]
 
 
 def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
@@ -366,7 +369,7 @@ def test_what_else_differs_is_said_with_an_effect() -> None:
     chart = made(READ_WRITE, {"": {"cfq": (100, 100), "noop": (300, 98)}}, x="fact.way", by="scheduler")
     other = Difference(kind=DifferenceKind.CONFOUNDED, name="cache", label="Write cache", text="")
     (one,) = found(replace(chart, differs=(other,)))
-    assert one.sentence.endswith("in IOPS; write cache differs, too.")
+    assert one.sentence.endswith("against cfq; write cache differs, too.")
 
 
 def test_a_small_load_explains_a_low_first_value_unless_the_rise_is_steeper() -> None:
