@@ -42,7 +42,7 @@ class CeilingRow:
     name: str
     place: str  # such as `Controller Areca ARC-1680IX-12`
     text: str  # as it was entered
-    limit: str  # `2.00 GB/s`
+    limit: str  # `2.00 GB/s`; "" if the text states it
     source: str
 
 
@@ -62,7 +62,7 @@ def _place(kind: str, name: str) -> str:
 
 def _row(owned: OwnedLink) -> CeilingRow:
     kind, name = owned.owner
-    limit = formatting.bytes_per_s(owned.link.bytes_per_s)
+    limit = "" if ":" in owned.text else formatting.bytes_per_s(owned.link.bytes_per_s)
     return CeilingRow(kind, name, _place(kind, name), owned.text, limit, owned.source)
 
 
@@ -121,7 +121,7 @@ def _in_words(bound: Bound) -> str:
     if bound.realistic is None:
         return f"{said}."
     low, high = bound.realistic.low_bytes_per_s, bound.realistic.high_bytes_per_s
-    return (
-        f"{said}, {formatting.bytes_per_s(low)} to {formatting.bytes_per_s(high)} in practice "
-        f"({bound.realistic.source})."
-    )
+    interval = f"{formatting.bytes_per_s(low)} to {formatting.bytes_per_s(high)}"
+    if not bound.words:
+        return f"{said} ({bound.realistic.source}). A limit of {interval} matches it."
+    return f"{said}, {interval} in practice ({bound.realistic.source})."
