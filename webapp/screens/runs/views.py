@@ -181,7 +181,9 @@ def listed_runs() -> QuerySet[Run]:
 
 @page
 def runs_page(request: HttpRequest) -> HttpResponse:
-    shown = Paginator(filtered_runs(listed_runs(), request.GET), PER_PAGE).get_page(request.GET.get("page"))
+    """Open runs first, then those that ended last: the list is grouped by nights."""
+    listed = listed_runs().order_by(F("ended_at").desc(nulls_first=True), "-number")
+    shown = Paginator(filtered_runs(listed, request.GET), PER_PAGE).get_page(request.GET.get("page"))
     groups = _groups()
     context = {
         "runs": shown,

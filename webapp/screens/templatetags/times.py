@@ -1,10 +1,14 @@
 """Times in the viewer's time zone."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from typing import Any
 
 from django import template
 from django.utils import timezone
+
+from webapp.runs.models import Run
 
 register = template.Library()
 
@@ -32,6 +36,30 @@ def short_time(at: datetime | None, nothing: str = "–") -> dict[str, object]:
     days = abs((local.date() - today).days)
     text = f"{local:%H:%M}" if days == 0 else f"{local:%a %H:%M}" if days == 1 else f"{local.day} {local:%b}"
     return {"machine": _machine_text(at), "text": text, "nowrap": True}
+
+
+NIGHT_BEGINS, NIGHT_ENDS = 20, 8  # hours, in the viewer's time zone
+
+
+@register.simple_tag
+def nights_of(runs: Iterable[Run], is_grouped: object) -> list[tuple[str, list[Run]]]:
+    """Groups of runs in their order, with a title: “Now”, “Last night”, “Yesterday”. One without a title unless
+    `is_grouped`."""
+    if not is_grouped:
+        return [("", list(runs))]
+    return [(title, list(group)) for title, group in groupby(runs, key=lambda run: night_of(run.ended_at))]
+
+
+def night_of(ended_at: datetime | None) -> str:
+    """The day or the night, named by its morning, of this time; “Now” for None."""
+    if ended_at is None:
+        return "Now"
+    local, today = timezone.localtime(ended_at), timezone.localtime().date()
+    is_night = not NIGHT_ENDS <= local.hour < NIGHT_BEGINS
+    day = local.date() + timedelta(days=local.hour >= NIGHT_BEGINS)
+    known = {0: ("Today", "Last night"), 1: ("Yesterday", "")}.get((today - day).days, ("", ""))
+    date = f"{day:%a} {day.day} {day:%b}" + ("" if day.year == today.year else f" {day.year}")
+    return known[is_night] or (f"Night to {date}" if is_night else date)
 
 
 def _machine_text(at: datetime) -> str:

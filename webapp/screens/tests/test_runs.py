@@ -1,9 +1,14 @@
 import re
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from html import unescape
 from itertools import product
+from unittest.mock import patch
+from zoneinfo import ZoneInfo
 
+import pytest
 from django.test import Client
+from django.utils import timezone
 
 from webapp.analysis.tests.orders import alternate
 from webapp.core.models import AuditEntry
@@ -11,10 +16,13 @@ from webapp.hosts.services import rename_host
 from webapp.results.models import known
 from webapp.runs.models import Run, SettingChange, Trial
 from webapp.screens.outcome import outcome
+from webapp.screens.templatetags.times import night_of
 from webapp.tests.factories.hosts import a_host, a_target, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import a_point, first_look
 from webapp.tests.factories.results import Lab, finish_run, finish_trial
 from webapp.tests.factories.runs import a_run, fail_trial, first_look_run, start_trial
+
+TOKYO = ZoneInfo("Asia/Tokyo")
 
 
 def run_on_storage1(**changes: object) -> Run:
@@ -41,6 +49,36 @@ def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) ->
     page = operator.get("/runs/?host=storage1").content.decode()
     assert "Run 1<" in page
     assert '<option value="rack4" selected>rack4</option>' in page
+
+
+@pytest.mark.parametrize(
+    ("ended_at", "title"),
+    [
+        (None, "Now"),
+        (datetime(2026, 11, 28, 8, 0, tzinfo=TOKYO), "Today"),
+        (datetime(2026, 11, 28, 7, 59, tzinfo=TOKYO), "Last night"),
+        (datetime(2026, 11, 27, 20, 0, tzinfo=TOKYO), "Last night"),
+        (datetime(2026, 11, 27, 19, 59, tzinfo=TOKYO), "Yesterday"),
+        (datetime(2026, 11, 26, 23, 0, tzinfo=TOKYO), "Night to Fri 27 Nov"),
+        (datetime(2026, 11, 25, 12, 0, tzinfo=TOKYO), "Wed 25 Nov"),
+        (datetime(2025, 12, 31, 22, 0, tzinfo=TOKYO), "Night to Thu 1 Jan"),
+        (datetime(2025, 6, 1, 12, 0, tzinfo=TOKYO), "Sun 1 Jun 2025"),
+    ],
+)
+def test_runs_are_grouped_by_the_night_or_day_in_which_they_ended(ended_at: datetime | None, title: str) -> None:
+    with timezone.override(TOKYO), patch.object(timezone, "now", return_value=datetime(2026, 11, 28, 12, tzinfo=TOKYO)):
+        assert night_of(ended_at) == title
+
+
+def test_open_runs_come_first_then_those_that_ended_last(operator: Client) -> None:
+    first = run_on_storage1(repeats=1, state="done", ended_at=timezone.now())
+    targets = list(first.targets.all())
+    for ended_at, state in ((timezone.now() - timedelta(days=9), "done"), (None, "running")):
+        first_look_run(first.version, targets, repeats=1, state=state, ended_at=ended_at)
+    page = operator.get("/runs/").content.decode()
+    assert re.findall(r">Run (\d)<", page) == ["3", "1", "2"]
+    assert page.count('scope="rowgroup"') == 3
+    assert 'scope="rowgroup"' not in operator.get("/hosts/storage1/").content.decode()
 
 
 def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[[str], int]) -> None:
