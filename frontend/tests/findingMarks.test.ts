@@ -12,6 +12,7 @@ const finding = (...marks: ReturnType<typeof mark>[]): Finding => ({
   value: null,
   level: null,
   marks,
+  matches: [],
   about: "",
 });
 

@@ -103,6 +103,9 @@ def _mix_cost(charts: Charts, pairs: Sequence[tuple[Curve, Curve]], ratios: Sequ
     mixed, alone = (charts.panel_name(curve.panel) for curve in pairs[0])
     lower = sum(each < 0 for each in ratios)
     where = f"all {len(ratios)}" if lower == len(ratios) else f"{lower} of {len(ratios)}"
-    sentence = f"mixing cost {100 * (1 - exp(fmean(ratios))):.0f} % of the {charts.subject} of {alone} on average (lower at {where} points, by up to {100 * (1 - exp(min(ratios))):.0f} %)."
+    sentence = (
+        f"mixing cost {100 * (1 - exp(fmean(ratios))):.0f} % of the {charts.subject} of {alone} on average "
+        f"(lower at {where} points, by up to {100 * (1 - exp(min(ratios))):.0f} %)."
+    )
     stretches = [(curve, 0, len(curve) - 1) for pair in pairs for curve in pair if len(curve)]
     return charts.finding(FindingKind.MIX_COST, sentence, stretches, size=-fmean(ratios), names=mixed)

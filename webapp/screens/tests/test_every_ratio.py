@@ -272,7 +272,8 @@ def test_rankings_divide_the_values_that_they_show(operator: Client, drives: Seq
         page = body(operator, f"/rankings/?{query}")
         shown = [row[1][-1] for row in rows_of(page) if row and row[0] and row[0][0] in (SAMSUNG, INTEL)]
         (ratio,) = re.findall(r"×[\d.,]+", page[page.index("<h1") : page.index("</h1>")])
-        assert agree(*(shown[1::-1] if is_speed else shown[:2]), ratio), (shown, ratio)
+        slower, faster = shown[1::-1] if is_speed else shown[:2]
+        assert agree(slower, faster, ratio), (shown, ratio)
 
 
 def test_shared_pages_and_frames_have_the_ratios_of_the_page(operator: Client, drives: Sequence[Run]) -> None:
@@ -323,7 +324,7 @@ def test_the_notice_of_a_run_divides_the_values_of_its_page(operator: Client) ->
     for engine, speed in (("io_uring", 1000.0), ("psync", 4321.0)):
         lab.measure(*(speed * chance.lognormvariate(0, 0.01) for _ in range(6)), ioengine=engine)
     alternate(lab.run)
-    a_subscription(a_user("nora", Role.OPERATOR))
+    a_subscription(user=a_user("nora", Role.OPERATOR))
     announce_run(lab.run.pk)
     notice = Notice.objects.get(payload__run=lab.run.number)
     (factor,) = run_answer(lab.run).factors
