@@ -14,6 +14,7 @@ const finding = (...marks: ReturnType<typeof mark>[]): Finding => ({
   marks,
   matches: [],
   about: "",
+  matches: [],
 });
 
 test("evidence is at the places of its levels, in its own chart", () => {
