@@ -211,8 +211,8 @@ def test_targets_with_one_name_on_two_hosts_are_two_products(operator: Client) -
 
 def test_explore_opens_although_the_baseline_of_bench_has_no_value_of_the_metric(operator: Client) -> None:
     first = an_import(text="pattern,block_size,mib_per_s\nread,1m,100\n")
-    second = an_import(title="New tests", text="pattern,block_size,latency_p99_us\nrandread,4k,900\n")
+    second = an_import(title="New tests", text="pattern,block_size,iops,latency_p99_us\nrandread,4k,900,180\n")
     query = f"import={first.number}&import={second.number}&x=matched&series=imported&metric=latency_p99"
     response = operator.get(f"/api/v1/compare?{query}&baseline={first.number}")
     assert (response.status_code, response.json()["baseline"]) == (200, str(second.number))
-    assert operator.get(f"/api/v1/compare?{query}&baseline=77").status_code == 400
+    assert operator.get(f"/api/v1/compare?{query}&baseline=77").status_code == 422
