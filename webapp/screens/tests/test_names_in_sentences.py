@@ -1,4 +1,4 @@
-"""Names that people typed are never changed, and every sentence has a verb: in Explore, Bench, Rankings, findings."""
+"""Names that people typed are never changed, and every sentence has a verb: on pages of Explore and Bench, and in findings of imports."""
 
 import html
 import random
