@@ -12,7 +12,6 @@ const finding = (...marks: ReturnType<typeof mark>[]): Finding => ({
   value: null,
   level: null,
   marks,
-  matches: [],
   about: "",
   matches: [],
 });

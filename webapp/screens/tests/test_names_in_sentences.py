@@ -1,4 +1,4 @@
-"""Names that people typed are never changed, and every sentence has a verb: on pages of Explore and Bench, and in findings of imports."""
+"""Names that people typed are never changed, and sentences have verbs: pages of Explore and Bench, their findings."""
 
 import html
 import random
