@@ -91,7 +91,7 @@ def _until_done_or_blocked(request: Future[tuple[int, str]], pid: int) -> None:
             cursor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", [pid])
             if cursor.fetchone()[0]:
                 return
-        time.sleep(0.001)
+        time.sleep(0.001)  # PostgreSQL does not tell when a backend begins to wait
 
 
 def state() -> State:

@@ -214,8 +214,10 @@ CHANGES: Sequence[Callable[[World], Any]] = (
 )  # fmt: skip
 
 
-# What differs each time: tokens of forms, and the time up to which a page has heard of a run.
-_EACH_TIME = re.compile(r'(csrfmiddlewaretoken" value=|request_id" value=|"cursor": )"[^"]*"')
+# What differs each time: tokens of forms, the time up to which a page has heard of a run, when a picture was drawn.
+_EACH_TIME = re.compile(
+    r'(csrfmiddlewaretoken" value=|request_id" value=|"cursor": )"[^"]*"|Sweetspot, [-\d]+ [\d:]+ UTC'
+)
 
 
 def _words(client: Client, address: str) -> list[str]:

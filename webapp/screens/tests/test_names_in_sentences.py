@@ -52,7 +52,7 @@ def sentences_of(client: Client, numbers: tuple[int, int]) -> Iterator[str]:
     assert {each["name"] for each in answer["products"]} <= set(NAMES)
 
 
-@pytest.mark.parametrize("names", pairwise((*NAMES, NAMES[0])))
+@pytest.mark.parametrize("names", list(pairwise((*NAMES, NAMES[0]))))
 @pytest.mark.parametrize("twice", [False, True])
 def test_sentences_have_a_verb_and_the_names_as_typed(names: tuple[str, str], twice: bool, operator: Client) -> None:
     chance = random.Random(names[0])
