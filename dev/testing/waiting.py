@@ -21,7 +21,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _clocks() -> list[float]:
-    return [time.monotonic(), sum(os.times()[:4])]
+    """The CPU time of this process in nanoseconds' steps: a test of 0.3 s must not count as 0.29 s."""
+    return [time.monotonic(), time.process_time() + sum(os.times()[2:4])]
 
 
 def pytest_runtest_logstart() -> None:
