@@ -16,9 +16,7 @@ from webapp.analysis.reviews import (
     MAX_REASON_LENGTH,
     findings_of_import,
     review_finding,
-    review_import_finding,
     reviewed,
-    undo_import_review,
     undo_review,
 )
 from webapp.analysis.run_answer import run_answer
@@ -60,7 +58,7 @@ def findings(request: HttpRequest, number: int) -> HttpResponse:
 def review(request: HttpRequest, number: int, key: str, payload: ReviewIn) -> HttpResponse:
     """Confirm or dismiss a finding, also in other runs of the plan. The answer is all findings. Safe to repeat."""
     run = run_with(number)
-    review_finding(run=run, key=key, verdict=payload.verdict, reason=payload.reason, by=operator(request))
+    review_finding(of=run, key=key, verdict=payload.verdict, reason=payload.reason, by=operator(request))
     return _of(run)
 
 
@@ -68,7 +66,7 @@ def review(request: HttpRequest, number: int, key: str, payload: ReviewIn) -> Ht
 def no_review(request: HttpRequest, number: int, key: str) -> HttpResponse:
     """Take back the review of a finding. The answer is all findings. Safe to repeat."""
     run = run_with(number)
-    undo_review(run=run, key=key, by=operator(request))
+    undo_review(of=run, key=key, by=operator(request))
     return _of(run)
 
 
@@ -87,7 +85,7 @@ def import_findings(request: HttpRequest, number: int) -> HttpResponse:
 def import_review(request: HttpRequest, number: int, key: str, payload: ReviewIn) -> HttpResponse:
     """Confirm or dismiss a finding of an import. The answer is all findings. Safe to repeat."""
     imported, by = import_with(number), operator(request)
-    review_import_finding(imported=imported, key=key, verdict=payload.verdict, reason=payload.reason, by=by)
+    review_finding(of=imported, key=key, verdict=payload.verdict, reason=payload.reason, by=by)
     return _json(findings_of_import(imported))
 
 
@@ -99,7 +97,7 @@ def import_review(request: HttpRequest, number: int, key: str, payload: ReviewIn
 def no_import_review(request: HttpRequest, number: int, key: str) -> HttpResponse:
     """Take back the review of a finding of an import. The answer is all findings. Safe to repeat."""
     imported = import_with(number)
-    undo_import_review(imported=imported, key=key, by=operator(request))
+    undo_review(of=imported, key=key, by=operator(request))
     return _json(findings_of_import(imported))
 
 

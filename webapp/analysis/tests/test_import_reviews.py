@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from webapp.analysis.import_findings import ImportFinding, newest
 from webapp.analysis.models import ImportFindings
-from webapp.analysis.reviews import MAX_REASON_LENGTH, findings_of_import, review_import_finding, undo_import_review
+from webapp.analysis.reviews import MAX_REASON_LENGTH, findings_of_import, review_finding, undo_review
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.results.models import Import
@@ -33,7 +33,7 @@ def first(table: Import) -> ImportFinding:
 def test_a_dismissed_finding_stays_dismissed_and_is_no_news(table: Import) -> None:
     before, since = findings_of_import(table), table.created_at
     assert newest(since, 5) == [(table, before[0].sentence)]
-    review_import_finding(imported=table, key=before[0].key, verdict="dismissed", reason=" a trial ", by=a_user("ann"))
+    review_finding(of=table, key=before[0].key, verdict="dismissed", reason=" a trial ", by=a_user("ann"))
     ImportFindings.objects.update(seal="older rules", made_at=timezone.now())
     make_due(60)
     review = first(table).review
@@ -45,9 +45,9 @@ def test_a_dismissed_finding_stays_dismissed_and_is_no_news(table: Import) -> No
 def test_a_review_can_be_changed_and_taken_back(table: Import) -> None:
     ann, key = a_user("ann"), first(table).key
     for verdict in ("dismissed", "confirmed"):
-        review_import_finding(imported=table, key=key, verdict=verdict, reason="", by=ann)
-    assert undo_import_review(imported=table, key=key, by=ann)
-    assert not undo_import_review(imported=table, key=key, by=ann)
+        review_finding(of=table, key=key, verdict=verdict, reason="", by=ann)
+    assert undo_review(of=table, key=key, by=ann)
+    assert not undo_review(of=table, key=key, by=ann)
     assert first(table).review is None
     actions = AuditEntry.objects.filter(action__contains="finding").order_by("at").values_list("action", flat=True)
     assert list(actions) == ["import.finding_dismiss", "import.finding_confirm", "import.finding_review_undo"]
@@ -63,7 +63,7 @@ def test_a_review_can_be_changed_and_taken_back(table: Import) -> None:
 def test_what_is_no_review_is_refused(table: Import, key: str, verdict: str, reason: str, code: str) -> None:
     key = key or first(table).key
     with pytest.raises(Refusal) as refusal:
-        review_import_finding(imported=table, key=key, verdict=verdict, reason=reason, by=a_user("ann"))
+        review_finding(of=table, key=key, verdict=verdict, reason=reason, by=a_user("ann"))
     assert refusal.value.code == code
     assert first(table).review is None
 

@@ -44,7 +44,7 @@ def runs() -> tuple[Run, Run]:
 def test_a_dismissed_finding_is_dismissed_in_the_next_run_of_the_plan(runs: tuple[Run, Run]) -> None:
     ann, (first, second) = a_user("ann"), runs
     key = the_finding(first).key
-    review_finding(run=first, key=key, verdict="dismissed", reason=" a throttled drive ", by=ann)
+    review_finding(of=first, key=key, verdict="dismissed", reason=" a throttled drive ", by=ann)
     review = review_of(second)
     assert (review.verdict, review.by, review.reason) == ("dismissed", "ann", "a throttled drive")
     make_due(60)
@@ -53,13 +53,13 @@ def test_a_dismissed_finding_is_dismissed_in_the_next_run_of_the_plan(runs: tupl
 
 def test_it_stays_news_in_another_plan(runs: tuple[Run, Run]) -> None:
     other = a_capped_run(3)
-    review_finding(run=runs[0], key=the_finding(runs[0]).key, verdict="dismissed", reason="", by=a_user("ann"))
+    review_finding(of=runs[0], key=the_finding(runs[0]).key, verdict="dismissed", reason="", by=a_user("ann"))
     make_due(60)
     assert [each.run for each in newest(timezone.now() - timedelta(days=1), 10)] == [other.number]
 
 
 def test_a_confirmed_finding_stays_news(runs: tuple[Run, Run]) -> None:
-    review_finding(run=runs[0], key=the_finding(runs[0]).key, verdict="confirmed", reason="", by=a_user("ann"))
+    review_finding(of=runs[0], key=the_finding(runs[0]).key, verdict="confirmed", reason="", by=a_user("ann"))
     make_due(60)
     news = newest(timezone.now() - timedelta(days=1), 10)
     assert [each.review.verdict for each in news if each.review] == ["confirmed", "confirmed"]
@@ -68,11 +68,11 @@ def test_a_confirmed_finding_stays_news(runs: tuple[Run, Run]) -> None:
 def test_the_last_review_counts_and_can_be_taken_back(runs: tuple[Run, Run]) -> None:
     ann, bob, (run, _) = a_user("ann"), a_user("bob"), runs
     key = the_finding(run).key
-    review_finding(run=run, key=key, verdict="dismissed", reason="", by=ann)
-    review_finding(run=run, key=key, verdict="confirmed", reason="", by=bob)
+    review_finding(of=run, key=key, verdict="dismissed", reason="", by=ann)
+    review_finding(of=run, key=key, verdict="confirmed", reason="", by=bob)
     assert (review_of(run).verdict, review_of(run).by) == ("confirmed", "bob")
-    assert undo_review(run=run, key=key, by=ann)
-    assert not undo_review(run=run, key=key, by=ann)
+    assert undo_review(of=run, key=key, by=ann)
+    assert not undo_review(of=run, key=key, by=ann)
     assert the_finding(run).review is None
     actions = (
         AuditEntry.objects.filter(action__startswith="run.finding").order_by("pk").values_list("action", flat=True)
@@ -92,13 +92,13 @@ def test_the_last_review_counts_and_can_be_taken_back(runs: tuple[Run, Run]) -> 
 def test_it_refuses(runs: tuple[Run, Run], changed: dict[str, str], code: str) -> None:
     given = {"key": the_finding(runs[0]).key, "verdict": "dismissed", "reason": "", **changed}
     with pytest.raises(Refusal) as refused:
-        review_finding(run=runs[0], by=a_user("ann"), **given)
+        review_finding(of=runs[0], by=a_user("ann"), **given)
     assert refused.value.code == code
     assert not FindingReview.objects.exists()
 
 
 def test_a_review_outlives_the_account_of_its_author(runs: tuple[Run, Run]) -> None:
     ann = a_user("ann")
-    review_finding(run=runs[0], key=the_finding(runs[0]).key, verdict="confirmed", reason="", by=ann)
+    review_finding(of=runs[0], key=the_finding(runs[0]).key, verdict="confirmed", reason="", by=ann)
     FindingReview.objects.update(by=None)
     assert review_of(runs[0]).by == ""

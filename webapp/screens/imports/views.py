@@ -20,7 +20,7 @@ from webapp.analysis.import_findings import ImportFinding, stored
 from webapp.analysis.known_ceilings import import_owners
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
-from webapp.analysis.reviews import findings_of_import, review_import_finding, undo_import_review
+from webapp.analysis.reviews import findings_of_import, review_finding, undo_review
 from webapp.analysis.timeline import time_lines
 from webapp.analysis.trial_metrics import CPU_PER_IO
 from webapp.bench.picking import products_of_import
@@ -283,9 +283,9 @@ def review_action(request: HttpRequest, number: int, key: str) -> HttpResponse:
     reason = str(request.POST.get("reason", ""))
     try:
         if verdict:
-            review_import_finding(imported=found, key=key, verdict=verdict, reason=reason, by=person(request))
+            review_finding(of=found, key=key, verdict=verdict, reason=reason, by=person(request))
         else:
-            undo_import_review(imported=found, key=key, by=person(request))
+            undo_review(of=found, key=key, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
     return redirect(reverse("import", args=[number]) + "#conclusions")

@@ -249,9 +249,9 @@ def review(request: HttpRequest, number: int, key: str) -> HttpResponse:
     try:
         if verdict:
             reason = request.POST.get("reason", "")
-            review_finding(run=run, key=key, verdict=verdict, reason=reason, by=person(request))
+            review_finding(of=run, key=key, verdict=verdict, reason=reason, by=person(request))
         else:
-            undo_review(run=run, key=key, by=person(request))
+            undo_review(of=run, key=key, by=person(request))
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect(reverse("run", args=[number]) + "#findings")

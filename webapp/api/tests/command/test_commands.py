@@ -229,7 +229,7 @@ def test_a_comparison_ends_with_the_findings_of_b(shell: Shell, lab: Lab) -> Non
     (finding,) = run_answer(other.run).findings
     said = shell("compare", "run=1", "2")[1]
     assert said.splitlines()[-1] == f"Finding: {finding.sentence} {URL}/explore/?{finding.query}"
-    review_finding(run=other.run, key=finding.key, verdict="dismissed", reason="", by=a_user("ann"))
+    review_finding(of=other.run, key=finding.key, verdict="dismissed", reason="", by=a_user("ann"))
     assert finding.query not in shell("compare", "run=1", "2")[1]
     assert "Finding:" not in shell("compare", "run=1", "run=2")[1]
 
