@@ -7,6 +7,7 @@ the other.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from textwrap import wrap
 from xml.etree.ElementTree import Element, tostring
 
@@ -58,6 +59,11 @@ def _texts(texts: Sequence[str]) -> Piece:
     lines = [line for text in texts for line in wrap(text, int(SHEET / CHARACTER))]
     parts = tuple(text_at(12, LINE * number, line, fill=MUTED) for number, line in enumerate(lines, start=1))
     return Piece(parts, SHEET, LINE * len(lines) + SPACE)
+
+
+def source_text(drawn_at: datetime, *further: str) -> str:
+    """`Sweetspot, 2026-11-29 05:07 UTC, https://…`: who drew the picture, when, and from what."""
+    return ", ".join(["Sweetspot", f"{drawn_at:%Y-%m-%d %H:%M} UTC", *further])
 
 
 def svg_of(piece: Piece, **attributes: str | float) -> Element:

@@ -20,7 +20,7 @@ from webapp.analysis.services import linked_comparison
 from webapp.analysis.timeline import has_seconds
 from webapp.bench.saved import is_bench
 from webapp.core.errors import Refusal
-from webapp.pictures.drawing import Drawing, picture
+from webapp.pictures.drawing import Drawing, picture, source_text
 from webapp.screens.bench.picture import report_drawing
 from webapp.screens.explore.answer import Answer, answer_to
 from webapp.screens.explore.pictures import explore_drawing
@@ -66,7 +66,7 @@ def _linked(token: str) -> SavedComparison:
 
 def _picture(saved: SavedComparison, *, scaled: bool = False) -> str:
     drawing, source = _drawing(saved)
-    return picture(drawing, f"Sweetspot, {saved.frozen_at or timezone.now():%Y-%m-%d %H:%M} UTC{source}", scaled=scaled)
+    return picture(drawing, source_text(saved.frozen_at or timezone.now()) + source, scaled=scaled)
 
 
 def _drawing(saved: SavedComparison) -> tuple[Drawing, str]:

@@ -13,7 +13,7 @@ from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
 from webapp.pictures.axes import Axis, time_axis, value_axis
 from webapp.pictures.charts import DASHED, Band, Chart, Kind, Line, Mark
-from webapp.pictures.drawing import Drawing, picture
+from webapp.pictures.drawing import Drawing, picture, source_text
 from webapp.results.metrics import METRICS
 from webapp.screens.ceilings import ceiling_lines
 from webapp.screens.explore.pictures import TIME_STEPS
@@ -53,8 +53,7 @@ def seconds_response(seconds: Seconds, title: str, note: str, request: HttpReque
     charts = seconds_pictures(Seconds(shown, seconds.sensors, seconds.ceilings, seconds.evidence))
     page = request.build_absolute_uri(request.path.removesuffix("samples.svg"))
     drawing = Drawing(title, charts, note, notes=[] if charts else ["There are no samples."])
-    made = picture(drawing, f"Sweetspot, {timezone.now():%Y-%m-%d %H:%M} UTC, {page}")
-    return HttpResponse(made, content_type="image/svg+xml")
+    return HttpResponse(picture(drawing, source_text(timezone.now(), page)), content_type="image/svg+xml")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from django.template import Context
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from webapp.pictures.drawing import Drawing, svg_of
+from webapp.pictures.drawing import Drawing, source_text, svg_of
 from webapp.pictures.elements import LEFTWARDS, RIGHTWARDS, SHAPES
 from webapp.screens.bench.charts import BenchCharts, LoadCharts
 from webapp.screens.bench.picture import bench_picture, load_picture
@@ -30,8 +30,8 @@ def chart_drawing(context: Context, drawing: Drawing, element_id: str) -> dict[s
 
 def _source(context: Context) -> str:
     """The address of a shared page is a secret."""
-    at, request = f"Sweetspot, {timezone.now():%Y-%m-%d %H:%M} UTC", context["request"]
-    return at if context.get("shared") is True else f"{at}, {request.build_absolute_uri()}"
+    is_secret = context.get("shared") is True
+    return source_text(timezone.now(), *([] if is_secret else [context["request"].build_absolute_uri()]))
 
 
 @register.inclusion_tag("screens/tags/chart_drawing.html", takes_context=True)
