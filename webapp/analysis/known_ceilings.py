@@ -17,8 +17,8 @@ from webapp.analysis.trial_metrics import moments_of
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
-from webapp.hosts.inventory.ceilings import Bound, bounds_of
-from webapp.hosts.inventory.links import Interval, Link, read_link
+from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound, bounds_of
+from webapp.hosts.inventory.links import Interval, Link, read_link, shared
 from webapp.results.models import Import
 from webapp.results.reading.rows import ResultRow
 from worker.contract.workload import Pattern
@@ -47,9 +47,15 @@ class OwnedLink:
 class KnownCeilings:
     """`by_target`: of each target that had the name, the links that carry all of its traffic."""
 
-    bounds: tuple[Bound, ...]  # of targets, then of owners: for charts
+    of_targets: tuple[Bound, ...]  # the lowest first
+    of_owners: tuple[Bound, ...]
     by_target: Mapping[str, Sequence[Sequence[Link]]]
     by_owner: Mapping[Owner, Sequence[Link]]
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """For a chart."""
+        return (*self.of_targets[:MAX_BOUNDS], *self.of_owners)
 
     def common(self, rows: Iterable[ResultRow]) -> tuple[Link, ...]:
         """Those that every row has. None for mixed reads and writes: a link carries both directions at once."""
@@ -57,18 +63,15 @@ class KnownCeilings:
         if any(row.point.get("pattern") in _MIXED for row in listed):
             return ()
         places = {(row.target_name, *owners_of(row)): row for row in listed}
-        links = [self._of(row) for row in places.values()]
-        shared = set.intersection(*({link.name for link in each} for each in links)) if links else set()
-        return tuple({link.name: link for each in links for link in each if link.name in shared}.values())
+        links = shared([self._of(row) for row in places.values()])
+        return tuple({link.name: link for link in links}.values())
 
     def _of(self, row: ResultRow) -> list[Link]:
         owned = [link for owner in owners_of(row) for link in self.by_owner.get(owner, ())]
-        drives = self.by_target.get(row.target_name, ())
-        names = set.intersection(*({link.name for link in each} for each in drives)) if drives else set()
-        return [*owned, *(link for each in drives[:1] for link in each if link.name in names)]
+        return [*owned, *shared(self.by_target.get(row.target_name, ()))]
 
 
-NOTHING_KNOWN = KnownCeilings((), {}, {})
+NOTHING_KNOWN = KnownCeilings((), (), {}, {})
 
 
 def owners_of(row: ResultRow) -> tuple[Owner, ...]:
@@ -90,9 +93,9 @@ def import_owners(imported: Import) -> tuple[Owner, ...]:
     return (Kind.IMPORT.value, str(imported.number)), *sorted(named)
 
 
-def known_ceilings(rows: Sequence[ResultRow], most: int | None = None) -> KnownCeilings:
-    """Of the results. `most`: targets with bounds. Five queries."""
-    measured = bounds_of(moments_of(row for row in rows if row.trial_id), most)
+def known_ceilings(rows: Sequence[ResultRow]) -> KnownCeilings:
+    """Of the results. Five queries."""
+    measured = bounds_of(moments_of(row for row in rows if row.trial_id), most=None)
     by_target: dict[str, list[Sequence[Link]]] = {}
     for bound in measured:
         by_target.setdefault(bound.target, []).append(bound.links)
@@ -100,7 +103,7 @@ def known_ceilings(rows: Sequence[ResultRow], most: int | None = None) -> KnownC
     by_owner: dict[Owner, list[Link]] = {}
     for each in owned:
         by_owner.setdefault(each.owner, []).append(each.link)
-    return KnownCeilings((*measured, *map(_bound, owned)), by_target, by_owner)
+    return KnownCeilings(measured, tuple(map(_bound, owned)), by_target, by_owner)
 
 
 def entered_bounds(rows: Iterable[ResultRow]) -> tuple[Bound, ...]:

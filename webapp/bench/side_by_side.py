@@ -13,7 +13,7 @@ from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.dimensions import PART
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PREFIX, is_label, labels_in
 from webapp.analysis.findings.curves import Links
-from webapp.analysis.known_ceilings import known_ceilings
+from webapp.analysis.known_ceilings import KnownCeilings, known_ceilings
 from webapp.analysis.models import Price
 from webapp.bench.alike import PLACES, Mixed, level_of, mixed_import, part_of
 from webapp.bench.curves import (
@@ -397,10 +397,13 @@ class SideBySide:
         return tuple((curve, one) for curve in every for one in seen_in(curve, self.matched, self._links))
 
     @cached_property
+    def known_ceilings(self) -> KnownCeilings:
+        return known_ceilings([row for rows in self.read.rows.values() for row in rows])
+
+    @cached_property
     def _links(self) -> Links:
         """The known ceilings of each product."""
-        known = known_ceilings([row for rows in self.read.rows.values() for row in rows])
-        return {str(product): known.common(rows) for product, rows in self.read.rows.items()}
+        return {str(product): self.known_ceilings.common(rows) for product, rows in self.read.rows.items()}
 
     @cached_property
     def findings(self) -> tuple[Finding, ...]:

@@ -13,7 +13,7 @@ from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
 from webapp.core.statistics import mean_of
-from webapp.hosts.inventory.links import Link
+from webapp.hosts.inventory.links import Link, shared
 from webapp.results.metrics import METRICS, Metric
 
 BLOCK_SIZE = "block_size"
@@ -231,9 +231,7 @@ class Charts:
 
     def links_of(self, curves: Iterable[Curve]) -> list[Link]:
         """The known ceilings that all of the curves have."""
-        own = [self.links.get(self.comparison.panels[c.panel].series[c.series].key, ()) for c in curves]
-        shared = set.intersection(*({link.name for link in each} for each in own))
-        return [link for link in own[0] if link.name in shared]
+        return shared([self.links.get(self.comparison.panels[c.panel].series[c.series].key, ()) for c in curves])
 
     def beside(self, curve: Curve) -> list[float]:
         """The values above 0 of its series at levels that have no place on the axis."""

@@ -10,7 +10,7 @@ mode); Serial ATA 3.0 and SAS 2.1, 3 (8b/10b up to 12 Gb/s), SAS 4 (128b/150b). 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
@@ -80,6 +80,14 @@ def together(links: Iterable[Link]) -> tuple[Link, ...]:
     for link in links:
         counts[link] = counts.get(link, 0) + 1
     return tuple(_link(f"{n} × {link.name}", n * link.bytes_per_s) if n > 1 else link for link, n in counts.items())
+
+
+def shared(several: Sequence[Sequence[Link]]) -> list[Link]:
+    """Those that each of them has, by name."""
+    if not several:
+        return []
+    names = set.intersection(*({link.name for link in links} for links in several))
+    return [link for link in several[0] if link.name in names]
 
 
 def read_link(text: str) -> Link:

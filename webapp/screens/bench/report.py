@@ -8,7 +8,6 @@ import msgspec
 from django.http import QueryDict
 
 from webapp.analysis.cells import PERCENTILES
-from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.services import frozen, unfrozen
 from webapp.analysis.words import in_sentence
@@ -21,7 +20,7 @@ from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
-from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound
+from webapp.hosts.inventory.ceilings import Bound
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
@@ -141,11 +140,7 @@ def ceilings_of(data: QueryDict, found: SideBySide) -> Ceilings:
     offered = any(curve.panel.metric.key == "bytes_per_s" for curve in found.curves)
     shown = offered and data.get("ceilings") == "on"
     other = with_value(data, ceilings="" if shown else "on")
-    return Ceilings(offered, shown, other, shown_bounds(found) if shown else ())
-
-
-def shown_bounds(found: SideBySide) -> tuple[Bound, ...]:
-    return known_ceilings([row for rows in found.read.rows.values() for row in rows], MAX_BOUNDS).bounds
+    return Ceilings(offered, shown, other, found.known_ceilings.bounds if shown else ())
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,7 +227,7 @@ def _report(query: str, asked: Asked) -> BenchReport:
     given = dict(parse_qsl(query))
     found = side_by_side(asked)
     names, colours = found.matched.names, found.colours
-    lines = drawn(shown_bounds(found)) if given.get("ceilings") == "on" else ()
+    lines = drawn(found.known_ceilings.bounds) if given.get("ceilings") == "on" else ()
     charts = [curve_chart(curve, names, colours, lines) for curve in found.curves]
     charts += [ladder_chart(found.ladder, names, colours)] if found.ladder else []
     return BenchReport(

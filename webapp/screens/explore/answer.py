@@ -9,7 +9,6 @@ from webapp.analysis.cells import measured
 from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
-from webapp.analysis.known_ceilings import known_ceilings
 from webapp.analysis.latency import Distribution, chart_point, distributions
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import ViewOptions, read_options, read_query, split
@@ -19,7 +18,7 @@ from webapp.analysis.timeline import TimeLines, time_lines
 from webapp.analysis.trial_metrics import COMPARED, totals, with_observed
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
-from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound
+from webapp.hosts.inventory.ceilings import Bound
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS, Metric
 from webapp.results.models import Result
@@ -312,7 +311,7 @@ _OF_VIEW: dict[str, Callable[[Selected, Comparison, ViewOptions], Answer]] = {
 
 def _bounds(selected: Selected, options: ViewOptions) -> tuple[Bound, ...]:
     """Known ceilings of the results; of targets, as their hosts were when the newest of the runs started."""
-    return known_ceilings(selected.rows, MAX_BOUNDS).bounds if shows_ceilings(options, selected.metric.key) else ()
+    return selected.known.bounds if shows_ceilings(options, selected.metric.key) else ()
 
 
 def shows_ceilings(options: ViewOptions, metric: str) -> bool:
