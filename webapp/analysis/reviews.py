@@ -74,9 +74,11 @@ def _reviews(of: Run | Import) -> "QuerySet[FindingReview] | QuerySet[ImportFind
     return ImportFindingReview.objects.filter(imported=of)
 
 
-def findings_of_import(imported: Import) -> list[ImportFinding]:
-    """The most important first, with reviews, also the dismissed ones. Empty until they are made. Two queries."""
-    return _with_reviews(imported, _stored(imported))
+def findings_of_import(imported: Import, conclusions: Conclusions | None = None) -> list[ImportFinding]:
+    """The most important first, with reviews, also the dismissed ones. Empty until they are made. `conclusions`: the
+    stored ones, if they are read already. One query, or two."""
+    findings = findings_in(conclusions, imported.number) if conclusions else _stored(imported)
+    return _with_reviews(imported, findings)
 
 
 def reviewed(run: Run, findings: Iterable[RunFinding]) -> list[RunFinding]:

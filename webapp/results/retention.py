@@ -19,12 +19,13 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core import changes
-from webapp.core.errors import NotFound, Refusal
+from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.results.models import Configuration, Sample, StreamRun
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 from webapp.runs.services import retire_number
+from webapp.runs.states import locked_run
 
 # The partitions of the table of samples: one per month, by the day on which the server created the attempt.
 #
@@ -183,9 +184,7 @@ def delete_run(*, run: Run, by: User | None) -> None:
 
 @transaction.atomic
 def _delete_ended(run: Run, by: User | None) -> None:
-    locked = Run.objects.select_for_update().filter(pk=run.pk).first()
-    if locked is None:
-        raise NotFound("run_unknown", f"Run {run.number} was deleted.")
+    locked = locked_run(run, no_key=False)
     if locked.state in OPEN_RUN_STATES:
         raise Refusal("run_open", f"Run {locked.number} has not ended. Cancel it, and delete it after its end.")
     counts = {"trials": locked.trials.count(), "results": locked.results.count()}

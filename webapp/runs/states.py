@@ -101,9 +101,12 @@ class Why:
     by: User | None
 
 
-def locked_run(run: Run) -> Run:
-    """The current row of the run, locked until this transaction ends. Raises NotFound if it was deleted meanwhile."""
-    locked = Run.objects.select_for_update(no_key=True).filter(pk=run.pk).first()
+def locked_run(run: Run, *, no_key: bool = True) -> Run:
+    """The current row of the run, locked until this transaction ends. Raises NotFound if it was deleted meanwhile.
+
+    `no_key`: rows that refer to the run may be added meanwhile. Not while it is deleted.
+    """
+    locked = Run.objects.select_for_update(no_key=no_key).filter(pk=run.pk).first()
     if locked is None:
         raise NotFound("run_unknown", f"Run {run.number} was deleted.")
     return locked

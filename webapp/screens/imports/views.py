@@ -262,7 +262,7 @@ def _conclusions(found: Import) -> ShownConclusions | None:
     conclusions = stored(found)
     if conclusions is None:
         return None
-    listed = findings_of_import(found)
+    listed = findings_of_import(found, conclusions)
     by_section: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in listed:
         by_section.setdefault((finding.title, finding.query), []).append(finding)
