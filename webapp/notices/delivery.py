@@ -1,7 +1,7 @@
 """Sends due notices: different receivers in parallel, the notices of one receiver one after another.
 
 The sending threads do not use the database; the calling thread records each result. A call waits only shortly: results
-of slow receivers are recorded by a later call, and meanwhile their owners get nothing new (outbox.claim). One person
+of slow receivers are recorded by a later call, and meanwhile their owners get nothing new (see `claim`). One person
 uses few threads, whatever the number and the speed of his receivers, so that nobody else waits for them.
 """
 
@@ -22,6 +22,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 
+from webapp.core.tasks import CLOCK_TOLERANCE
 from webapp.notices import mail, webhook
 from webapp.notices.models import Channel, Failure, Notice, NoticeState
 
@@ -31,13 +32,14 @@ from webapp.notices.models import Channel, Failure, Notice, NoticeState
 # its task has died and the notice is due again, with the same delivery id.
 #
 # Times that lie further ahead than any new one are of a clock that was ahead and was set back: they count as passed.
+# Tasks that run at once read the clock one after another, so the later one's times lie a little further ahead.
 
 BACKOFF_S = (10, 30, 120, 600, 3600, 3 * 3600)  # after each try; the last one repeats
 LONGEST_BACKOFF = timedelta(seconds=max(BACKOFF_S))
 MAX_REFUSED_TRIES = 3
 MAX_AT_ONCE = 40
 MAX_PER_PERSON = 8  # so that one person's receivers do not delay the others'
-CLAIM_FOR = timedelta(seconds=120)  # longer than any lane of sending.py takes
+CLAIM_FOR = timedelta(seconds=120)  # longer than any lane takes
 KEPT_FOR = timedelta(days=30)
 
 PAUSED = "The subscription was paused before this notice was sent."
@@ -76,7 +78,7 @@ def _due(now: datetime) -> QuerySet[Notice]:
     wanted = Q(subscription__user__is_active=True, subscription__paused_at=None)
     same_person = Notice.objects.filter(subscription__user=OuterRef("subscription__user"))
     being_sent = same_person.filter(_claim_lasts(now), state=NoticeState.PENDING)
-    come = Q(next_try_at__lte=now) | Q(next_try_at__gt=now + LONGEST_BACKOFF)
+    come = Q(next_try_at__lte=now) | Q(next_try_at__gt=now + LONGEST_BACKOFF + CLOCK_TOLERANCE)
     return Notice.objects.filter(come, _unclaimed(now), wanted, ~Exists(being_sent), state=NoticeState.PENDING)
 
 
@@ -85,7 +87,7 @@ def _unclaimed(now: datetime) -> Q:
 
 
 def _claim_lasts(now: datetime) -> Q:
-    return Q(claimed_until__range=(now, now + CLAIM_FOR))
+    return Q(claimed_until__range=(now, now + CLAIM_FOR + CLOCK_TOLERANCE))
 
 
 def release(notice: Notice) -> None:

@@ -59,6 +59,17 @@ def test_it_takes_back_what_a_task_that_died_had_claimed() -> None:
     assert notice.state == "sent"
 
 
+def test_it_leaves_what_a_task_that_read_the_clock_later_has_claimed_or_put_off() -> None:
+    a_notice(URL)
+    earlier = timezone.now()
+    later = earlier + timedelta(seconds=1)
+    (notice,) = delivery.claim(later)
+    assert delivery.claim(earlier) == []
+    notice.tries = len(delivery.BACKOFF_S)  # the next wait is the longest
+    delivery.record_failure(notice, Failure("The receiver answered 500."), later)
+    assert delivery.claim(earlier) == []
+
+
 @pytest.mark.parametrize("field", ["next_try_at", "claimed_until"])
 def test_it_sends_what_a_clock_that_was_ahead_has_put_off(field: str) -> None:
     notice, now = a_notice(URL), timezone.now()
