@@ -31,6 +31,7 @@ def host_or_404(slug: str) -> Host:
 # A worker reports every second while it works and at least once a minute while it does not.
 SILENT_AFTER = timedelta(minutes=3)
 QUIET_AFTER = timedelta(seconds=30)  # while it works
+OFFLINE = "The host is offline. Check that its worker is running and can reach this server."
 # A larger clock difference cannot be transfer time: log lines and samples would appear shifted (s).
 CLOCK_LIMIT_S = 5.0
 
@@ -54,7 +55,7 @@ def presence(host: Host, active: Attempt | None, window: OpenWindow | None = Non
     if active and (quiet := quiet_for(host, active)):
         return Presence("lost", f"Nothing heard for {quiet}")
     if silent(host):
-        return Presence("lost", "Silent")
+        return Presence("lost", "Away")
     return Presence("running", "Working") if active else Presence("done", "Ready")
 
 
@@ -101,7 +102,7 @@ def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> li
         return ["Its worker has not reported its capabilities yet. Start the worker on the host."]
     found = []
     if silent(host) or (active and quiet_for(host, active)):
-        found.append("The host is offline. Check that its worker is running and can reach this server.")
+        found.append(OFFLINE)
     if newest_version and host.worker_version != newest_version:
         found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
     return [*found, *_missing_engines(host)]

@@ -1,6 +1,7 @@
 """Hosts: the list, one host with its data for scripts, and its worker's log."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,9 +29,10 @@ from webapp.plans.factors import FACTORS
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run, TargetLock
 from webapp.screens.access import page
 from webapp.screens.ceilings import ceiling_form
-from webapp.screens.hosts.presence import Presence, host_or_404, presence, warnings
+from webapp.screens.hosts.presence import OFFLINE, Presence, host_or_404, presence, warnings
 from webapp.screens.payloads import Payload
 from webapp.screens.runs.views import listed_runs
+from webapp.screens.trend.claims import number, sentence
 from webapp.screens.trend.listing import TrendRow, trend_row
 from webapp.screens.trend.sparkline import Scale
 from webapp.trends.summaries import summaries, worst_by_target
@@ -275,6 +277,16 @@ class HostRow:
     listed: int
     warnings: list[str]
 
+    @property
+    def problems(self) -> list[str]:
+        """Without what its state says."""
+        return [words for words in self.warnings if words != OFFLINE]
+
+
+# States of `presence`, in the order of a heading.
+_STATES = {"lost": "away", "failed": "revoked", "cancelled": "in maintenance", "running": "at work", "done": "ready"}
+_USABLE = ("running", "done")
+
 
 def listed_hosts() -> QuerySet[Host]:
     """Hosts with their last reported `kernel` and the targets in the policy."""
@@ -296,8 +308,11 @@ def active_attempts() -> dict[UUID, Attempt]:
 @page
 def hosts_page(request: HttpRequest) -> HttpResponse:
     removed = "removed" in request.GET
+    rows = host_rows(listed_hosts().filter(archived_at__isnull=not removed), active_attempts())
     context = {
-        "rows": host_rows(listed_hosts().filter(archived_at__isnull=not removed), active_attempts()),
+        "heading": "Removed hosts" if removed else hosts_heading(rows),
+        "rows": rows,
+        "any_offline": any(OFFLINE in row.warnings for row in rows),
         "removed_count": Host.objects.exclude(archived_at=None).count(),
         "removed": removed,
     }
@@ -308,6 +323,25 @@ def host_rows(hosts: Iterable[Host], active: Mapping[UUID, Attempt]) -> list[Hos
     """`hosts` with their targets; `active` attempts by host id. One query, for the maintenance windows."""
     windows = open_windows()
     return [_row(host, active.get(host.pk), windows.get(host.pk)) for host in hosts]
+
+
+def hosts_heading(rows: Sequence[HostRow]) -> str:
+    """`Two hosts are away, one is in maintenance, four are ready, one has problems`: what needs a person first."""
+    states = Counter(row.presence.state for row in rows)
+    if not states:
+        return "No host yet"
+    counted = [(states[state], words) for state, words in _STATES.items() if states[state]]
+    (count, words), *others = counted
+    hosts = "The host is" if len(rows) == 1 else f"{'Both' if len(rows) == 2 else f'All {number(len(rows))}'} hosts are"
+    first = f"{number(count)} {'host is' if count == 1 else 'hosts are'}" if others else hosts
+    phrases = [
+        f"{first} {words}",
+        *(f"{number(count)} {'is' if count == 1 else 'are'} {words}" for count, words in others),
+    ]
+    troubled = sum(row.presence.state in _USABLE and any(row.problems) for row in rows)
+    if troubled:
+        phrases.append(f"{number(troubled)} {'has' if troubled == 1 else 'have'} problems")
+    return sentence(phrases)
 
 
 def _row(host: Host, active: Attempt | None, window: OpenWindow | None) -> HostRow:
