@@ -176,6 +176,7 @@ class HttpTransport:
             context = ssl.create_default_context(cafile=ca_file or None)
         except (OSError, ssl.SSLError) as error:
             raise ClientError(f"{ca_file} is not a file of PEM certificates.") from error
+        context.hostname_checks_common_name = False  # as browsers: only the alternative names are names of a server
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirect())
 
     def __call__(self, request: Request) -> tuple[int, bytes]:

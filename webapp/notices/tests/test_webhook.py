@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 from pytest_django import Settings
+from urllib3.connection import HTTPSConnection
 
 from webapp.deploy import certificates
 from webapp.notices import webhook
@@ -238,3 +239,12 @@ def test_it_sends_only_to_a_receiver_whose_certificate_is_right(
         else:
             assert problem in failure_of(notice).words
     assert len(found.requests) == (0 if problem else 1)
+
+
+def test_the_common_name_of_a_certificate_is_no_name_of_the_receiver() -> None:
+    url = webhook.read_url("https://hooks.example/")
+    with socket.socket() as sock:
+        connection = webhook._connection(url, sock)
+    assert isinstance(connection, HTTPSConnection)
+    assert connection.ssl_context is not None
+    assert not connection.ssl_context.hostname_checks_common_name

@@ -1,6 +1,8 @@
 """Requests: what is repeated, what an error becomes, where the token goes."""
 
 import io
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -108,6 +110,30 @@ def test_a_download_that_ends_early_is_an_error(elsewhere: str) -> None:
 def test_a_full_disk_is_no_failure_of_the_network(elsewhere: str) -> None:
     with Path("/dev/full").open("wb", buffering=0) as full, pytest.raises(UsageError, match="cannot be written"):
         Server(Configuration(elsewhere, TOKEN, "")).download("whole", (), full)
+
+
+@pytest.mark.parametrize(("names", "is_accepted"), [(["-addext", "subjectAltName=DNS:localhost"], True), ([], False)])
+def test_a_certificate_must_state_the_name_as_an_alternative_name(
+    tmp_path: Path, names: list[str], is_accepted: bool
+) -> None:
+    """Both have it as common name, which browsers do not read."""
+    certificate, key = tmp_path / "server.crt", tmp_path / "server.key"
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    made = ["openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([*made, *files, *names], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    listening.socket = context.wrap_socket(listening.socket, server_side=True, do_handshake_on_connect=False)
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    try:
+        client = Server(Configuration(f"https://localhost:{listening.server_port}", TOKEN, str(certificate)))
+        error = ClientError if is_accepted else Unreachable
+        with pytest.raises(error, match="redirects to another address" if is_accepted else "mismatch"):
+            client.get("runs")
+    finally:
+        listening.shutdown()
+        listening.server_close()
 
 
 def test_a_file_that_is_no_certificate_is_refused() -> None:
