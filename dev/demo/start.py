@@ -13,7 +13,6 @@ import django
 from django.core.management import CommandError, call_command
 
 from dev.console import ToolError, print_error, say, step
-from dev.demo.migrations import refuse_other_tables
 from dev.stack import lifecycle, loop_device, processes, services
 from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
@@ -89,8 +88,10 @@ def _prepare_django(state: State) -> None:
 
 
 def _prepare_database(state: State) -> None:
-    refuse_other_tables(state)
-    call_command("migrate", verbosity=0)
+    try:
+        call_command("migrate", verbosity=0)
+    except CommandError as error:
+        raise ToolError(f"{error} To delete the demo's data in {state.root}, run `make clean`.") from error
     call_command("setup", stdout=io.StringIO())
     call_command("load_references", stdout=io.StringIO())
     if not state.read("login"):

@@ -5,12 +5,15 @@ from collections.abc import Callable, Collection, Iterable
 
 import redis
 from django.db import DatabaseError, connection, transaction
-from django.db.migrations.executor import MigrationExecutor
 
-from webapp.core import heartbeats
+from webapp.core import heartbeats, migration_hashes
 from webapp.core.redis_client import redis_client
 
 log = logging.getLogger(__name__)
+
+OTHER_MIGRATIONS = (
+    "The migrations of the database do not match this release. Run `manage.py check_migrations`: it says what to do."
+)
 
 
 def readiness(without: Collection[str] = ()) -> dict[str, bool]:
@@ -40,9 +43,11 @@ def _database() -> bool:
 
 
 def _migrations() -> bool:
-    """Whether the database has all migrations of this version."""
-    executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    """Whether the database has exactly the migrations of this release, with the same content."""
+    if mismatch := migration_hashes.compare_database():
+        log.warning("not ready, migrations: %s", mismatch.sentences)
+        return False
+    return not migration_hashes.pending()
 
 
 def _broker() -> bool:

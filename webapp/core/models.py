@@ -73,6 +73,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
+    may_arm = models.BooleanField(default=False)  # whether a script may arm runs and schedules with it
 
     def __str__(self) -> str:
         return f"{self.user.username}: {self.name}"
@@ -106,6 +107,16 @@ class Change(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["scope"], include=["number"], name="change_of_scope")]  # for seals
+
+
+class MigrationHash(models.Model):
+    """The file of an applied migration. See core.migration_hashes."""
+
+    migration = models.CharField(max_length=300, primary_key=True)  # app and name, such as runs.0001_initial
+    sha256 = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return self.migration
 
 
 class Heartbeat(models.Model):

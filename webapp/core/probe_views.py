@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from webapp.core import certificates
 from webapp.core.gauges import exposition
-from webapp.core.health import readiness
+from webapp.core.health import OTHER_MIGRATIONS, readiness
 from webapp.settings.environment import is_loopback
 
 _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_VIA")
@@ -32,7 +32,8 @@ def ready(request: HttpRequest) -> HttpResponse:
     """
     parts = readiness(without=request.GET.getlist("without"))
     good = all(parts.values())
-    answer = {"status": "ok" if good else "unavailable", "parts": parts, "warnings": certificates.warnings()}
+    warnings = [*certificates.warnings(), *([] if parts.get("migrations", True) else [OTHER_MIGRATIONS])]
+    answer = {"status": "ok" if good else "unavailable", "parts": parts, "warnings": warnings}
     return JsonResponse(answer, status=200 if good else 503)
 
 
