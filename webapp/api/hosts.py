@@ -326,6 +326,11 @@ class TargetOut(Schema):
     def resolve_name(target: Target) -> str:
         return str(target)
 
+    @staticmethod
+    def resolve_arming_serial(target: Target) -> str:
+        """A pool is not armed: its drives are."""
+        return "" if target.kind == "pool" else target.arming_serial
+
 
 class HostDetail(HostOut):
     targets: list[TargetOut]

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     CANNOT_TELL = 5
     TIMED_OUT = 6
     SERVER_FAILED = 7
+    CONTACT_LOST = 8
     INTERRUPTED = 130  # as of a program that SIGINT ended
 
 
@@ -47,6 +48,12 @@ class Refused(ClientError):
 
 class TimedOut(ClientError):
     exit_code = ExitCode.TIMED_OUT
+
+
+class ContactLost(ClientError):
+    """The server gave no useful answer for a long time; the run continues."""
+
+    exit_code = ExitCode.CONTACT_LOST
 
 
 class Interrupted(ClientError):

@@ -48,7 +48,7 @@ def _one_host(options: argparse.Namespace, server: Server) -> ExitCode:
 
 def _target_row(target: Target) -> tuple[str, ...]:
     state = "ready" if target.present else target.problem or "missing"
-    serial = target.arming_serial if target.destroy else "–"
+    serial = target.arming_serial or "those of its drives" if target.destroy else "–"
     return target.name, target.kind, output.size(target.size_bytes), target.model or "–", serial, state
 
 

@@ -23,7 +23,8 @@ or the same as url, token and ca_file in ~/.config/sweetspot/config.toml (mode 6
 
 exit codes:
   0 done   1 failed, cannot run or is worse   2 wrong usage or setup   3 server unreachable
-  4 refused by the server   5 cannot tell   6 waiting timed out   7 server failed   130 interrupted
+  4 refused by the server   5 cannot tell   6 waiting timed out   7 server failed
+  8 contact lost while waiting   130 interrupted
 """
 Connect = Callable[[argparse.Namespace], Server]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import output
 from .answers import Finding, Progress, Run, read
-from .errors import ExitCode, Interrupted, ServerFailed, TimedOut, Unreachable, UsageError
+from .errors import ContactLost, ExitCode, Interrupted, ServerFailed, TimedOut, Unreachable, UsageError
 from .hosts import target_names
 from .server import Server
 
@@ -116,7 +116,7 @@ def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[A
     while True:
         left = WAIT_S if end is None else max(0.0, min(WAIT_S, end - monotonic()))
         asked_at = monotonic()
-        found = _patiently(server, f"runs/{number}/wait", left)
+        found = _patiently(server, number, left)
         yield found
         if found["state"] in ENDED:
             return
@@ -125,15 +125,16 @@ def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[A
         sleep(max(0.0, MIN_INTERVAL_S - (monotonic() - asked_at)))
 
 
-def _patiently(server: Server, path: str, seconds: float) -> Any:
-    """Survive a restart of the server or of its database."""
+def _patiently(server: Server, number: int, seconds: float) -> Any:
+    """Survive a restart of the server or of its database. Raises ContactLost after OUTAGE_S."""
     end = monotonic() + OUTAGE_S
     while True:
         try:
-            return server.get(path, [("seconds", seconds)])
+            return server.get(f"runs/{number}/wait", [("seconds", seconds)])
         except (Unreachable, ServerFailed) as error:
             if monotonic() > end:
-                raise
+                words = f"Run {number} continues if it was not cancelled. To wait again: sweetspot wait {number}"
+                raise ContactLost(f"No answer for {OUTAGE_S / 60:.0f} minutes. {error} {words}") from error
             output.remark(f"{error} Trying again.")
             sleep(MIN_INTERVAL_S)
 
@@ -178,7 +179,10 @@ def _ended(options: argparse.Namespace, server: Server, found: Any) -> ExitCode:
         counts = f"{run.done_count} of {run.trial_count} trials done, {run.failed_count} failed."
         words = [f"Run {run.number} {run.state}: {counts}", run.reason, server.page(f"runs/{run.number}/")]
         print(output.printable(" ".join(filter(None, words))))
-        print_findings(server, run.number)
+        try:
+            print_findings(server, run.number)
+        except (Unreachable, ServerFailed) as error:  # the exit code is that of the run
+            output.remark(f"The findings are missing. {error}")
     return ExitCode.OK if run.state == "done" and run.failed_count == 0 else ExitCode.FAILED
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -17,13 +18,15 @@ from webapp.analysis.question import read_query
 from webapp.analysis.reviews import review_finding
 from webapp.analysis.run_answer import run_answer
 from webapp.api.tests.command.shell import PLAN, URL, Shell
-from webapp.hosts.models import EnrolmentToken, Host
+from webapp.hosts.models import EnrolmentToken, Host, Target
 from webapp.plans.models import Plan
 from webapp.results.models import Import, ImportedFile, Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
+from worker.client import runs
+from worker.client.errors import ExitCode
 from worker.client.results import once_each
 from worker.client.server import Request, Server
 
@@ -140,6 +143,37 @@ def test_a_wait_survives_a_failure_of_the_server(shell: Shell, lab: Lab, monkeyp
     code, _, told = shell("wait", "1")
     assert (code, answers) == (0, [])
     assert "Trying again." in told
+
+
+@pytest.mark.parametrize("outage", [ConnectionRefusedError("refused"), 500, 502, 503])
+def test_a_wait_without_answers_ends_with_lost_contact(
+    shell: Shell, lab: Lab, monkeypatch: pytest.MonkeyPatch, outage: Exception | int
+) -> None:
+    def fail(_django: object, _request: Request) -> tuple[int, bytes]:
+        if isinstance(outage, Exception):
+            raise outage
+        return outage, b'{"code": "x", "message": "The server failed."}'
+
+    monkeypatch.setattr(shell.django.__class__, "__call__", fail)
+    times = itertools.count(0, runs.OUTAGE_S / 3)
+    monkeypatch.setattr(runs, "monotonic", lambda: next(times))
+    code, _, told = shell("wait", "1")
+    assert code == ExitCode.CONTACT_LOST
+    assert told.count("Trying again.") >= 2
+    assert "sweetspot wait 1" in told.splitlines()[-1]
+
+
+def test_findings_that_cannot_be_read_do_not_change_the_exit_code(
+    shell: Shell, lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = shell.django.__class__.__call__
+
+    def fail(django: object, request: Request) -> tuple[int, bytes]:
+        return (500, b"{}") if "/findings" in request.url else ask(django, request)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shell.django.__class__, "__call__", fail)
+    Run.objects.update(state=RunState.DONE)
+    assert shell("wait", "1")[0] == 0
 
 
 def test_a_wait_that_ends_early_says_how_to_go_on(shell: Shell, lab: Lab) -> None:
@@ -322,6 +356,9 @@ def test_columns_of_a_csv_are_stated(shell: Shell, db: None, tmp_path: Path) -> 
 def test_hosts_and_their_targets_are_listed(shell: Shell, host: Host) -> None:
     assert shell("hosts")[1].splitlines()[1].startswith("storage1  ")
     assert shell("hosts", "storage1")[1].splitlines()[1].startswith("storage1/scratch  directory")
+    a_target(host, "bench", kind="pool", destroy=True, stable_id="pool:bench:0123456789ab")
+    assert "pool:" not in shell("hosts", "storage1")[1]
+    Target.objects.filter(slug="bench").delete()
     a_target(host, "other")
     code, _, told = shell("run", "x", "--host", "storage1")
     assert (code, told) == (
