@@ -106,9 +106,9 @@ class _Matched:
         without = frozenset(map(_in_points, query.series)) | contained
         self._equals = Equals(self._sides, without=lambda _: without, place_of=lambda _, row: self._place(row))
         self._full_points = {
-            row.id: self._equals.points[side, self._equals.test(side, row)]
-            for side, side_rows in self._sides.items()
-            for row in side_rows
+            id_: self._equals.points[side, test]
+            for side, tests in self._equals.tests.items()
+            for id_, test in tests.items()
         }
         self._levels = self._levels_of(contained)
 

@@ -126,12 +126,13 @@ class Equals(Generic[Side]):
             place for place, _ in places_of_several_tests(rows, lambda row: (self._factors(row), drive_of(row)))
         )
         self._by_part = any(map(parts_are_alike, rows_by_side.values()))
-        first = {(side, self.test(side, row)): row for side, of_side in rows_by_side.items() for row in of_side}
-        stated = {test: self._stated(test[0], row, without(test[0])) for test, row in first.items()}
+        self.tests = {side: {row.id: self._test(side, row) for row in rows} for side, rows in rows_by_side.items()}
+        of_test = {(side, self.tests[side][row.id]): row for side, rows in rows_by_side.items() for row in rows}
+        stated = {test: self._stated(test[0], row, without(test[0])) for test, row in of_test.items()}
         points = matched_points(stated.values())
-        self.points = {test: points[each] for test, each in stated.items()}  # by side and `test`
+        self.points = {test: points[each] for test, each in stated.items()}  # by side and test
 
-    def test(self, side: Side, row: ResultRow) -> Hashable:
+    def _test(self, side: Side, row: ResultRow) -> Hashable:
         """All results of a side with the same test have one full point."""
         places = (*self._part(row).values(), *self._place_of(side, row).values())
         if not row.imported:

@@ -17,6 +17,7 @@ from webapp.analysis.facts import EFFECTS, setting_of
 from webapp.bench.products import Kind, Product
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.values import Value
+from webapp.results.reading.content import Point
 from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow, has_several_targets
 
 HOST, CONTROLLER, DRIVE, TARGET = "host", "controller", "drive", "target"
@@ -182,16 +183,29 @@ _RULES = {
 }
 
 
-def places_words(places: Places, rows_by_product: Rows, names: Mapping[Product, str]) -> str:
-    """Why two products with results share no place, in one sentence; "" if they share one or need none."""
-    stated = {
+def _stated_places(places: Places, rows_by_product: Rows) -> dict[Product, dict[frozenset[tuple[str, Value]], Point]]:
+    """The places of each product, each once."""
+    return {
         product: {frozenset(levels.items()): levels for levels in (places.of(product, row) for row in rows)}
         for product, rows in rows_by_product.items()
     }
+
+
+def share_no_place(places: Places, rows_by_product: Rows) -> bool:
+    """Whether all results have places, and the first product has none in common with another one: whatever their
+    workloads, no value is compared with one of the first product."""
+    first, *others = _stated_places(places, rows_by_product).values()
+    are_stated = all(levels for stated in (first, *others) for levels in stated.values())
+    return are_stated and all(first.keys().isdisjoint(stated) for stated in others)
+
+
+def places_words(places: Places, rows_by_product: Rows, names: Mapping[Product, str]) -> str:
+    """Why two products with results share no place, in one sentence; "" if they share one or need none."""
+    stated = _stated_places(places, rows_by_product)
     first_places, second_places = stated.values()
     if not {name for levels in (*first_places.values(), *second_places.values()) for name in levels}:
         return ""
-    if first_places.keys() & second_places.keys():
+    if not first_places.keys().isdisjoint(second_places.keys()):
         return ""
     first, second = (names[product] for product in rows_by_product)
     for name, (where, rule) in _RULES.items():

@@ -23,7 +23,7 @@ from webapp.analysis.question import MARGIN
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import totals
 from webapp.analysis.words import Sentences, form_of
-from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of
+from webapp.bench.alike import Mixed, Places, is_of_several, mixed_cell, part_of, share_no_place
 from webapp.bench.products import Kind, Product
 from webapp.bench.workloads import (
     RATE,
@@ -119,9 +119,10 @@ class Grid:
     ) -> Iterator[tuple[str, str, list[ResultRow]]]:
         """Direction, key of the workload, and rows. Thousands of rows share a few workloads."""
         alike: dict[tuple[str, Hashable], list[ResultRow]] = {}
+        tests = self._equals.tests[product]  # a total has the id of one of its directions
         for row in totals(rows) if choice == RATE else rows:
             direction = "mixed" if choice == RATE and BESIDE in row.direction else row.direction
-            alike.setdefault((direction, self._equals.test(product, row)), []).append(row)
+            alike.setdefault((direction, tests[row.id]), []).append(row)
         for (direction, test), own in alike.items():
             workload = self._workloads[product, test]
             self.workloads[workload.key] = workload
@@ -297,7 +298,9 @@ def match(
 
 def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
     """Whether `match` finds a ratio between the first product and another one. It needs no statistics, and stops at the
-    first pair of cells."""
+    first pair of cells; without a common place there is none."""
+    if share_no_place(Places(rows), rows):
+        return False
     single = {product: [without_repeats(row) for row in own] for product, own in rows.items()}
     grid, baseline = Grid(single, ignored), str(next(iter(single)))
     for each in dict.fromkeys((RATE, percentile_of(single.values()), choice)):

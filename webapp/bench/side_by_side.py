@@ -488,10 +488,25 @@ class SideBySide:
                 ignored=self.asked.ignored | candidate.ignored,
                 held=(*self.asked.held, *candidate.held),
             )
-            read = replace(self.read, rows=rows) if candidate.products == products else read_results(asked.products)
-            if has_ratio(_at_held_levels(read, asked).rows, asked.choice, asked.in_no_workload):
+            is_offered = (
+                self._is_other_pair_offered(asked)
+                if candidate.products != products
+                else _has_ratio(replace(self.read, rows=rows), asked)
+            )
+            if is_offered:
                 return Advice(pair.why, candidate.words, asked)
         return Advice(pair.why)
+
+    def _is_other_pair_offered(self, asked: Asked) -> bool:
+        """Several products of the page may be offered the same pair. Its results are read once, in either order."""
+        key = frozenset(asked.products)
+        if key not in self._tried:
+            self._tried[key] = _has_ratio(read_results(asked.products), asked)
+        return self._tried[key]
+
+    @cached_property
+    def _tried(self) -> dict[frozenset[Product], bool]:
+        return {}
 
     @cached_property
     def _mixed(self) -> dict[Product, Mixed]:
@@ -510,6 +525,10 @@ def side_by_side(asked: Asked) -> SideBySide:
     read = _at_held_levels(read_results(asked.products), asked)
     names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
     return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.in_no_workload))
+
+
+def _has_ratio(read: Read, asked: Asked) -> bool:
+    return has_ratio(_at_held_levels(read, asked).rows, asked.choice, asked.in_no_workload)
 
 
 def _at_held_levels(read: Read, asked: Asked) -> Read:

@@ -2,9 +2,12 @@
 
 import pytest
 
+from webapp.bench import matching
+from webapp.bench import side_by_side as side_by_side_module
 from webapp.bench.alike import Mixed
 from webapp.bench.matching import has_ratio
 from webapp.bench.products import BenchRefused, Kind, Product
+from webapp.bench.reading import Read, read_results
 from webapp.bench.saved import asked_by, query_of
 from webapp.bench.side_by_side import Asked, SideBySide, read_asked, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
@@ -246,3 +249,34 @@ def test_two_products_that_a_third_keeps_apart_are_offered_alone(hosts: tuple[Ho
     of_run = shown(host, Product(Kind.MODEL, "A"), run).advice[-1]
     assert of_run.nearest
     assert of_run.nearest.products == (host, run)
+
+
+def test_products_without_a_common_place_are_not_put_into_cells(
+    hosts: tuple[Host, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No nearer comparison of the same two hosts can have a ratio, so the levels and factors in common cost nothing."""
+    for number, (host, model) in enumerate(zip(hosts, "AB", strict=True), start=1):
+        measure(a_drive(host, "d0", model=model), number, 100.0, "c")
+    page = shown(Product(Kind.HOST, "h1"), Product(Kind.HOST, "h2"))
+    monkeypatch.setattr(matching, "Grid", pytest.fail)
+    assert page.advice[0].nearest is None
+
+
+def test_a_pair_that_several_products_are_offered_is_read_once(
+    hosts: tuple[Host, Host], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First alike with a third host, not with the two that are on the page."""
+    measure(a_drive(hosts[0], "d0", model="A"), 1, 100.0, "c")
+    measure(a_drive(hosts[1], "d0", model="B"), 2, 100.0, "c")
+    measure(a_drive(a_host("h3"), "d0", model="C"), 3, 100.0, "c")
+    measure(a_drive(a_host("h4"), "d0", model="A"), 4, 50.0, "c")
+    products = tuple(Product(Kind.HOST, slug) for slug in ("h1", "h2", "h3"))
+    page, pairs = side_by_side(Asked(products, products[0])), list[tuple[Product, ...]]()
+
+    def counted(asked: tuple[Product, ...]) -> Read:
+        pairs.append(asked)
+        return read_results(asked)
+
+    monkeypatch.setattr(side_by_side_module, "read_results", counted)
+    assert [advice.nearest and advice.nearest.products[1].value for advice in page.advice] == ["h4", "h4"]
+    assert len(pairs) == len({frozenset(pair) for pair in pairs}) == 1

@@ -5,7 +5,7 @@ import uuid
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
@@ -135,6 +135,8 @@ class Run(models.Model):
         indexes = [
             # the dispatcher looks only at open runs, of which there are few
             models.Index(fields=["created_at"], name="run_open", condition=Q(state__in=OPEN_RUN_STATES)),
+            # the list of runs: open ones first, then those that ended last
+            models.Index(F("ended_at").desc(nulls_first=True), F("number").desc(), name="run_list"),
             # runs that ended and were not announced yet, of which there are few
             models.Index(
                 fields=["ended_at"], name="run_unannounced", condition=Q(ended_at__isnull=False, announced_at=None)
