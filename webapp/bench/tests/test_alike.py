@@ -254,12 +254,13 @@ def test_two_products_that_a_third_keeps_apart_are_offered_alone(hosts: tuple[Ho
 def test_products_without_a_common_place_are_not_put_into_cells(
     hosts: tuple[Host, Host], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No nearer comparison of the same two hosts can have a ratio, so the levels and factors in common cost nothing."""
-    for number, (host, model) in enumerate(zip(hosts, "AB", strict=True), start=1):
+    """To compare only two of the three hosts cannot give a ratio, whatever their workloads."""
+    for number, (host, model) in enumerate(zip((*hosts, a_host("h3")), "ABC", strict=True), start=1):
         measure(a_drive(host, "d0", model=model), number, 100.0, "c")
-    page = shown(Product(Kind.HOST, "h1"), Product(Kind.HOST, "h2"))
+    products = tuple(Product(Kind.HOST, slug) for slug in ("h1", "h2", "h3"))
+    page = side_by_side(Asked(products, products[0]))
     monkeypatch.setattr(matching, "Grid", pytest.fail)
-    assert page.advice[0].nearest is None
+    assert [advice.nearest for advice in page.advice] == [None, None]
 
 
 def test_a_pair_that_several_products_are_offered_is_read_once(
