@@ -23,6 +23,7 @@ RESULT = Path(".build/findings.md")
 SEED = 20261128
 NOISES, REPEATS, LEVELS = (0.02, 0.05, 0.10), (1, 3, 5), (6, 8, 14)
 MOST_FALSE = 0.01
+PLATEAUS = 20_000  # for each figure
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,25 @@ def main(arguments: Sequence[str]) -> int:
     ):
         measured = list(pool.map(partial(measure, pages=options.pages, seed=options.seed), chosen))
         noises = dict(pool.map(partial(noisy_pages, pages=options.pages, seed=options.seed), _noise_names()))
+        equals = list(pool.map(partial(equal_drives, pages=options.pages, seed=options.seed), _noise_names()))
         recordings = list(pool.map(partial(_recordings, pages=options.pages, seed=options.seed), _recording_noises()))
     text, most = _report(chosen, measured, options.pages)
     worst = max(noises.values())
     lines = [f"| {name} | {100 * rate:.2f} |" for name, rate in noises.items()]
+    from dev.findings.ceilings import table as ceilings_table
+
     text = "\n".join([
         text, "", "False pages of runs without differences, with the noises of `make truth-statistics`, in percent:",
         "", "| noise | false pages |", "| --- | --- |", *lines,
     ])  # fmt: skip
+    text = "\n".join([
+        text, "", "Pages of four drives of one model on which one is said to stand apart, and on which the one that is "
+        "10 % slower is, in percent:", "", "| noise | four equal drives | one 10 % slower |", "| --- | --- | --- |",
+        *(f"| {name} | {100 * false:.2f} | {100 * right:.0f} |" for name, false, right in equals),
+        "", *ceilings_table(PLATEAUS, options.seed),
+    ])  # fmt: skip
     text = "\n".join([text, "", *_recordings_table(recordings)])
-    most = max(most, worst, fmean(each.false for each in recordings))
+    most = max(most, worst, max(false for _, false, _ in equals), fmean(each.false for each in recordings))
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(f"{text}\n")
     say(text)
@@ -103,6 +113,25 @@ def noisy_pages(noise: str, pages: int, seed: int) -> tuple[str, float]:
             false += any(one.kind not in true for one in made.findings)
             count += 1
     return noise, false / count
+
+
+def equal_drives(noise: str, pages: int, seed: int) -> tuple[str, float, float]:
+    """The noise, the share of pages of four equal drives with an asymmetry, and of those with one drive that is 10 %
+    slower, on which this one is named."""
+    import numpy as np
+
+    from dev.truth.pages import Scenario, page_of_drives
+    from webapp.analysis.answer import FindingKind
+
+    chance, shares = np.random.default_rng([seed, 4, *noise.encode()]), list[float]()
+    for effect in (0.0, -0.1):
+        named = 0
+        for repeats, _ in product((3, 5), range(pages)):
+            made = page_of_drives(Scenario(noise, repeats, levels=4), effect, chance)
+            said = [each for each in made.findings if each.kind is FindingKind.ASYMMETRY]
+            named += any(not effect or each.about.endswith(": h/none") for each in said)
+        shares.append(named / (2 * pages))
+    return noise, shares[0], shares[1]
 
 
 @dataclass(frozen=True)

@@ -116,6 +116,10 @@ def at_once_linear(places: np.ndarray, _chance: np.random.Generator) -> tuple[np
     return 10 + np.log(places + 1), None
 
 
+def at_once_shared(places: np.ndarray, _chance: np.random.Generator) -> tuple[np.ndarray, None]:
+    return np.full_like(places, 10.0), None
+
+
 def at_once_capped(places: np.ndarray, _chance: np.random.Generator) -> tuple[np.ndarray, int]:
     return 10 + np.log(np.minimum(places + 1, 2.4)), 2
 
@@ -157,6 +161,7 @@ NOTHING = (
     Family("A/A: three levels", (level,), allowed=frozenset({K.NO_EFFECT}), x="fact.size", levels=3),
     Family("15 % apart", (level, shifted(math.log(1.15))), allowed=frozenset({K.EFFECT}), words=READ_WRITE),
     Family("at once, linear", (at_once_linear,), allowed=frozenset({K.NO_EFFECT, K.LINEAR}), x="at_once", levels=5),
+    Family("at once, +15 %", (shifted(0.0, math.log(1.15)),), allowed=frozenset({K.NO_EFFECT}), x="at_once", levels=2),
     Family("at once, by a power", (by_a_power,), allowed=LEVEL_OFF | APART | {K.NO_EFFECT}, x="at_once", levels=8),
 )
 PLANTED = (
@@ -179,6 +184,7 @@ PLANTED = (
     Family("up to ×2 apart", (level, parting), K.INTERACTION, APART | {K.TREND}, x="size"),
     Family("one of 24 ×2", (shifted(math.log(2)), level), K.STANDOUT, frozenset({K.NO_EFFECT}), words=ONE, series=24),
     Family("capped at 2.4", (at_once_capped,), K.CAPPED, LEVEL_OFF | {K.NO_EFFECT}, x="at_once", levels=5),
+    Family("shared limit", (at_once_shared,), K.SHARED_LIMIT, frozenset({K.NO_EFFECT}), x="at_once", levels=2),
     Family("Amdahl", (amdahl,), K.SCALING, APART | LEVEL_OFF | {K.NO_EFFECT, K.LINEAR}, x="at_once", levels=12),
     Family("universal law", (universal,), K.SCALING, APART | LEVEL_OFF | {K.NO_EFFECT, K.PEAK}, x="at_once", levels=12),
     Family("fall ×0.2 of all", (falling_together,), K.CLIFF, frozenset({K.TREND, K.NO_EFFECT}), x="size", series=3),

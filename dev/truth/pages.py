@@ -21,6 +21,7 @@ from webapp.bench.workloads import RATE
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.points import point_key
 from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery
@@ -67,6 +68,22 @@ class _Planned:
 def page(scenario: Scenario, chance: np.random.Generator, *, series: bool = True) -> Comparison:
     """The page of one run. Without `series`, the compared factor is x."""
     return compared(simulated(scenario, chance), query_of(scenario, series=series))
+
+
+def page_of_drives(scenario: Scenario, effect: float, chance: np.random.Generator) -> Comparison:
+    """The same page, with a drive of one model in place of each level. `effect`: of the first drive."""
+    rows = []
+    for row in simulated(scenario, chance):
+        level = str(row.point[scenario.factor])
+        point = {name: value for name, value in row.point.items() if name != scenario.factor}
+        factor = 1 + effect if level == LEVELS[scenario.factor][0] else 1.0
+        rows.append(
+            msgspec.structs.replace(
+                row, point=point, point_key=point_key(point), target=level, target_name=f"h/{level}", model="M",
+                facts={"device.model": "M"}, iops=factor * (row.iops or 0.0),
+            )
+        )  # fmt: skip
+    return compared(rows, CompareQuery(x="block_size", series=("target",)))
 
 
 def simulated(scenario: Scenario, chance: np.random.Generator) -> list[ResultRow]:

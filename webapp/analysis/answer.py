@@ -138,6 +138,9 @@ class FindingKind(StrEnum):
 
     SATURATION = "saturation"  # more of x brings no more
     CEILING = "ceiling"  # several series stop at the same value
+    SHARED_LIMIT = "shared_limit"  # several at once reach together what one reaches alone
+    INTERFERENCE = "interference"  # a stream is slower beside others than alone
+    ASYMMETRY = "asymmetry"  # one of several things that should be equal is not
     NOTHING_MORE = "nothing_more"  # a higher level of the series brings no more, at whatever x
     CAPPED = "capped"  # several at once scale up to a number, and bring no more beyond
     SCALING = "scaling"  # more of a count brings less and less, by a law

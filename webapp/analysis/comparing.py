@@ -25,6 +25,7 @@ from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
+from webapp.analysis.findings.asymmetry import are_equals
 from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.looks import ONE_LOOK, Looks
@@ -36,7 +37,6 @@ from webapp.analysis.trial_metrics import metric_named, totals, with_observed
 from webapp.analysis.words import RATIO, certainty, in_sentence, label_in_sentence, order_notes
 from webapp.core.answers import Question, answered
 from webapp.core.formatting import ratio as as_ratio
-from webapp.hosts.inventory.links import Link
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.metrics import METRICS, Metric, Missing
@@ -324,18 +324,24 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         results=len(selected.rows),
         mixtures=selected.mixtures,
     )
-    own_links = _links(selected)
-    return structs.replace(made, findings=findings(made, metric, learned, _block_sizes(selected.rows), own_links))
+    block_sizes, rows = _block_sizes(selected.rows), _rows_by_series(grouped)
+    links = {} if selected.known == NOTHING_KNOWN else {key: selected.known.common(own) for key, own in rows.items()}
+    equipment = {key: _equipment(own, selected.known) for key, own in rows.items()} if are_equals(query.series) else {}
+    return structs.replace(made, findings=findings(made, metric, learned, block_sizes, links, equipment))
 
 
-def _links(selected: Selected) -> Mapping[str, Sequence[Link]]:
-    """The known ceilings of each series, by its key."""
-    if selected.known == NOTHING_KNOWN:
-        return {}
+def _rows_by_series(grouped: Grouped) -> Mapping[str, Sequence[ResultRow]]:
     rows: dict[str, list[ResultRow]] = {}
-    for (_, series, _), in_cell in selected.grouped.cells.items():
+    for (_, series, _), in_cell in grouped.cells.items():
         rows.setdefault(series, []).extend(in_cell)
-    return {series: selected.known.common(own) for series, own in rows.items()}
+    return rows
+
+
+def _equipment(rows: Iterable[ResultRow], known: KnownCeilings) -> Mapping[str, str]:
+    """The facts that all results share."""
+    configurations = {(row.configuration or row.id, row.target_name): row for row in rows}
+    facts = [{**row.facts, **known.equipment(row.target_name)} for row in configurations.values()]
+    return dict(set.intersection(*({*each.items()} for each in facts)))
 
 
 def _block_sizes(rows: Iterable[ResultRow]) -> BlockSizes:

@@ -27,7 +27,7 @@ from webapp.analysis.dimensions import (
 )
 from webapp.analysis.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.analysis.question import CompareQuery
-from webapp.hosts.selectors import BESIDE, NO_LABEL, parted
+from webapp.hosts.selectors import BESIDE, NO_LABEL, members_of
 from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
 from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from
@@ -223,7 +223,7 @@ def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Hold
     if not factor:
         return list(found)
     held = holdings.by(attrgetter("target_name"))
-    members = {frozenset(one for key in keys for one in _members(str(key))) for keys in held.cells.values()}
+    members = {frozenset(one for key in keys for one in members_of(str(key))) for keys in held.cells.values()}
     models = {model for row in held.rows.values() for model in row.model.split(BESIDE)}
     if len(members) != 1 or len(models) > 1:
         return list(found)
@@ -285,11 +285,6 @@ def _follows(one: Difference, why: str) -> Difference:
     """A consequence of a compared factor, not a second cause."""
     text = one.text.removesuffix(_MAY_BE) + why
     return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
-
-
-def _members(target: str) -> list[str]:
-    host, slugs = parted(target)
-    return [slug if "/" in slug else f"{host}/{slug}" for slug in slugs]
 
 
 def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:

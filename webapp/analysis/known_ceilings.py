@@ -8,7 +8,7 @@ Whalem, review of the Areca ARC-1680ix-12, AMUG, 15 August 2008 (eight lanes of 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db import transaction
 
@@ -30,6 +30,7 @@ PUBLISHED: Mapping[str, str] = {
 BACKPLANE = "backplane"  # label of imports
 MAX_NAME, MOST_OF_OWNER = 200, 8
 MOST_STATED = 50
+LINK_FACT, NUMA_FACT = "link to the processor", "NUMA node"
 _MIXED = frozenset(pattern.value for pattern in Pattern if pattern.mixed)
 Kind = EnteredCeiling.Kind
 Owner = tuple[str, str]  # kind and name
@@ -51,6 +52,7 @@ class KnownCeilings:
     of_owners: tuple[Bound, ...]
     by_target: Mapping[str, Sequence[Sequence[Link]]]
     by_owner: Mapping[Owner, Sequence[Link]]
+    numa_nodes: Mapping[str, int] = field(default_factory=dict)  # by target, if it has one
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -65,6 +67,12 @@ class KnownCeilings:
         places = {(row.target_name, *owners_of(row)): row for row in listed}
         links = shared([self._of(row) for row in places.values()])
         return tuple({link.name: link for link in links}.values())
+
+    def equipment(self, target: str) -> dict[str, str]:
+        """The links and the NUMA node of a target, as facts, from the inventory at the time of its results."""
+        links = shared(self.by_target.get(target, ()))
+        facts = {LINK_FACT: ", ".join(link.name for link in links)} if links else {}
+        return facts | ({NUMA_FACT: str(self.numa_nodes[target])} if target in self.numa_nodes else {})
 
     def _of(self, row: ResultRow) -> list[Link]:
         owned = [link for owner in owners_of(row) for link in self.by_owner.get(owner, ())]
@@ -103,7 +111,11 @@ def known_ceilings(rows: Sequence[ResultRow]) -> KnownCeilings:
     by_owner: dict[Owner, list[Link]] = {}
     for each in owned:
         by_owner.setdefault(each.owner, []).append(each.link)
-    return KnownCeilings(measured, tuple(map(_bound, owned)), by_target, by_owner)
+    nodes: dict[str, set[int | None]] = {}
+    for bound in measured:
+        nodes.setdefault(bound.target, set()).add(bound.numa_node)
+    numa_nodes = {target: node for target, (node, *more) in nodes.items() if node is not None and not more}
+    return KnownCeilings(measured, tuple(map(_bound, owned)), by_target, by_owner, numa_nodes)
 
 
 def entered_bounds(rows: Iterable[ResultRow]) -> tuple[Bound, ...]:

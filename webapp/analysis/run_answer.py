@@ -20,14 +20,18 @@ from webapp.analysis.evidence import (
     with_seconds,
 )
 from webapp.analysis.experiments import next_experiment
-from webapp.analysis.findings import Ranked, importance, recorded_findings
+from webapp.analysis.findings import Ranked, importance, interference, recorded_findings
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.analysis.recordings import recorded_points
 from webapp.analysis.seals import scopes_of_run
+from webapp.analysis.shares import Share, shares_of, shares_of_targets
 from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, all_answered, answered
 from webapp.plans.document import read
+from webapp.plans.factors import AT_ONCE
+from webapp.plans.streams import OF_TRIALS
+from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
@@ -35,9 +39,10 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 7  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 8  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
+_AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
 MOST_FACTORS = 3  # in a headline; the others are named
 Compared = tuple[Chosen, Comparison]
 
@@ -181,21 +186,39 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
                 made, finding, chosen, document, run=run.number, targets=targets, questions=questions
             ),
         )
-        for finding, chosen, made in _chart_findings(compared)
+        for finding, chosen, made in _chart_findings(run, compared)
     ]  # fmt: skip
     others = sorted([*of_charts[1:], *_recorded(run, source)], key=_importance)
     return (*of_charts[:1], *others)[:MOST_FINDINGS]
 
 
-def _chart_findings(compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:
+def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:
     """The most important first. A value that is out of line in IOPS and in bandwidth is one finding, and so is the same
     sentence about several questions."""
     found: dict[object, tuple[Finding, Chosen, Comparison]] = {}
     for chosen, made in compared:
-        for finding in (*(differences(made) if chosen.about else ()), *made.findings):
+        further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
+        for finding in (*(_differences(made) if chosen.about else ()), *made.findings, *further):
             same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
             found.setdefault(same, (finding, chosen, made))
     return sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+
+
+def _shares(run: Run, chosen: Chosen) -> list[Share]:
+    return shares_of_targets(run, IOPS) if chosen.about == AT_ONCE else shares_of(run, IOPS)
+
+
+def _differences(made: Comparison) -> list[Finding]:
+    """Without those that are stated as an asymmetry."""
+    asymmetries = [each for each in made.findings if each.kind is FindingKind.ASYMMETRY]
+    apart = {(mark.panel, mark.series) for each in asymmetries for mark in each.marks}
+    baselines = {panel for panel, series in apart if made.panels[panel].series[series].is_baseline}
+    return [
+        each
+        for each in differences(made)
+        if each.kind is not FindingKind.DIFFERENCE
+        or not any((mark.panel, mark.series) in apart or mark.panel in baselines for mark in each.marks)
+    ]
 
 
 def _recorded(run: Run, source: Source) -> Iterator[RunFinding]:

@@ -1,4 +1,4 @@
-"""The share of its speed alone that each stream keeps beside others, from matched points of the same target.
+"""The share of its speed alone that each stream, or each of several targets, keeps beside others, from matched points.
 
 A stream is matched with itself alone: same target, same direction, and the same levels of all its factors. Blocks of a
 run are pairs, so the share is a geometric mean with the interval of `analysis.claims`. Nothing is claimed without a
@@ -7,16 +7,20 @@ the number of shares.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from msgspec import structs
+
 from webapp.analysis.cells import Measured, cell_of
-from webapp.analysis.claims import MIN_BLOCKS, contrast, same_order
+from webapp.analysis.claims import MIN_BLOCKS, Pair, contrast, same_order
 from webapp.core.statistics import Ratio
-from webapp.plans.factors import STREAM
-from webapp.plans.points import point_key
+from webapp.hosts.selectors import members_of
+from webapp.plans.factors import AT_ONCE, STREAM
+from webapp.plans.points import hosts_at_once, point_key, target_count
 from webapp.plans.streams import alone_point, names_of
+from webapp.results.ingest.results import directions_of
 from webapp.results.metrics import IOPS, Metric, default_metric
 from webapp.results.models import WITHOUT_IOS, Result, StreamRun
 from webapp.results.reading.content import Point
@@ -31,7 +35,7 @@ Key = tuple[str, str, str]  # target, key of the point, direction
 class Share:
     """One direction of a stream, or the sum of several streams, beside others against alone."""
 
-    streams: tuple[str, ...]  # one, or those that are added
+    streams: tuple[str, ...]  # one, or those that are added; targets, if these are measured at once
     targets: tuple[str, ...]
     point: Point  # of the first stream beside the others
     direction: str
@@ -40,6 +44,8 @@ class Share:
     n: int
     why_not: str = ""  # a clause
     cautions: tuple[str, ...] = ()  # clauses
+    together: tuple[str, ...] = ()  # all streams, or targets, that ran at once
+    pair: Pair | None = None  # beside the others and alone; None if nothing is claimed
 
 
 def shares_of(run: Run, metric: Metric) -> list[Share]:
@@ -47,6 +53,43 @@ def shares_of(run: Run, metric: Metric) -> list[Share]:
     results = Result.objects.filter(run=run, invalid=False, point__has_key=STREAM).order_by("trial__index", "id")
     rows = read_rows(results, with_facts=False)
     return shares(rows, metric, overlaps_of(rows))
+
+
+def shares_of_targets(run: Run, metric: Metric) -> list[Share]:
+    """The shares of targets of one host that ran at once, in the valid results of a run. Without such trials no query
+    more than `read_rows`, else one."""
+    results = Result.objects.filter(run=run, invalid=False, point__has_key=AT_ONCE).exclude(point__has_key=STREAM)
+    rows = read_rows(results.order_by("trial__index", "id"), with_facts=False)
+    alone: dict[Key, list[ResultRow]] = defaultdict(list)
+    for row in rows:
+        if target_count(row.point) == 1:
+            alone[row.target_name, row.point_key, row.direction].append(row)
+    beside: dict[tuple[str, Key], list[ResultRow]] = defaultdict(list)
+    for group, row in _target_rows([row for row in rows if target_count(row.point) > 1]):
+        beside[group, (row.target_name, row.point_key, row.direction)].append(row)
+    return [
+        replace(_share([each], [alone[key]], metric, {}), together=tuple(members_of(group)))
+        for (group, key), each in beside.items()
+    ]
+
+
+def _target_rows(rows: Sequence[ResultRow]) -> Iterator[tuple[str, ResultRow]]:
+    """What each target of a sum measured, at the point of the target alone, with the name of all its targets."""
+    sums = {(row.trial_id, row.direction): row for row in rows if hosts_at_once(row.point) == 1}
+    if not sums:
+        return
+    trials = {UUID(trial) for trial, _ in sums}
+    streams = StreamRun.objects.filter(attempt__trial__in=trials, attempt__state="done").select_related("attempt")
+    for stream in streams.order_by("stream"):
+        for measured in directions_of(stream):
+            row = sums.get((str(stream.attempt.trial_id), measured.direction.value))
+            if row is not None:
+                alone = {**row.point, AT_ONCE: 1}
+                yield row.target_name, structs.replace(
+                    row, target_name=members_of(row.target_name)[stream.stream], point=alone,
+                    point_key=point_key(alone), iops=measured.iops, bytes_per_s=measured.bytes_per_s,
+                    ios=measured.ios, runtime_ms=measured.runtime_ms,
+                )  # fmt: skip
 
 
 def shares(rows: Sequence[ResultRow], metric: Metric, overlaps: Mapping[tuple[str, str], float]) -> list[Share]:
@@ -81,9 +124,9 @@ def _share(
 ) -> Share:  # fmt: skip
     first = beside[0][0]
     metric = _speed(first, metric)
-    streams = tuple(each[0].stream for each in beside)
+    streams = tuple(each[0].stream or each[0].target_name for each in beside)
     targets = tuple(dict.fromkeys(each[0].target_name for each in beside))
-    share = Share(streams, targets, first.point, first.direction, metric, None, 0)
+    share = Share(streams, targets, first.point, first.direction, metric, None, 0, together=names_of(first.point))
     if missing := [name for name, each in zip(streams, alone, strict=True) if not each]:
         return _without(share, f"{missing[0]} was not measured alone", 0)
     pair = _added([cell_of(each, metric) for each in beside]), _added([cell_of(each, metric) for each in alone])
@@ -99,7 +142,7 @@ def _share(
     ]
     if known and min(known) < MIN_OVERLAP:
         cautions.append(f"the streams ran together for only {100 * min(known):.0f} % of its time")
-    return replace(share, ratio=found.ratio, n=found.n, cautions=tuple(cautions))
+    return replace(share, ratio=found.ratio, n=found.n, cautions=tuple(cautions), pair=pair)
 
 
 def _without(share: Share, why: str, n: int) -> Share:

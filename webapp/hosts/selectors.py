@@ -62,6 +62,12 @@ def parted(name: str) -> tuple[str, list[str]]:
     return host, slugs.split(BESIDE)
 
 
+def members_of(name: str) -> list[str]:
+    """host/target of each of the targets in a name."""
+    host, slugs = parted(name)
+    return [slug if "/" in slug else f"{host}/{slug}" for slug in slugs]
+
+
 def plain_slug(name: str) -> str:
     """A hostname as a slug: storage1.lab.example -> storage1-lab-example."""
     return slugify(name.replace(".", "-")).replace("_", "-")[:50].strip("-") or "host"

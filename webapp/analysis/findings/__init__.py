@@ -10,6 +10,7 @@ from typing import Protocol
 
 from webapp.analysis.answer import Comparison, Finding, FindingKind
 from webapp.analysis.findings import (
+    asymmetry,
     between,
     bottleneck,
     breaks,
@@ -25,13 +26,13 @@ from webapp.analysis.findings import (
     standouts,
     trend,
 )
-from webapp.analysis.findings.curves import BlockSizes, Charts, Links, Noise, charts_of
+from webapp.analysis.findings.curves import BlockSizes, Charts, Equipment, Links, Noise, charts_of
 from webapp.analysis.findings.recorded import RecordedPoint, TimedFinding
 from webapp.results.metrics import Metric
 
 FINDERS: tuple[Callable[[Charts], Iterator[Finding]], ...] = (
     plateau.find, between.find, crossing.find, breaks.find, scaling.find, trend.find, effects.find,
-    directions.find, standouts.find,
+    directions.find, standouts.find, asymmetry.find,
 )  # fmt: skip
 RECORDED_FINDERS: tuple[Callable[[Sequence[RecordedPoint]], Sequence[TimedFinding]], ...] = (
     stalls.find, settling.find, heat.find, bottleneck.find, memory.find,
@@ -39,6 +40,7 @@ RECORDED_FINDERS: tuple[Callable[[Sequence[RecordedPoint]], Sequence[TimedFindin
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
     FindingKind.DIFFERENCE,
+    FindingKind.ASYMMETRY, FindingKind.INTERFERENCE, FindingKind.SHARED_LIMIT,
     FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.SCALING, FindingKind.NOTHING_MORE,
     FindingKind.CROSSING, FindingKind.BOTTLENECK, FindingKind.STALLED, FindingKind.HEAT, FindingKind.SETTLED,
     FindingKind.UNSETTLED, FindingKind.IN_MEMORY, FindingKind.STOLEN,
@@ -71,13 +73,14 @@ def findings(
     learned: Noise | None = None,
     block_sizes: BlockSizes | None = None,
     links: Links | None = None,
+    equipment: Equipment | None = None,
 ) -> tuple[Finding, ...]:
     """The most important first: repeats before single values, then kinds in order, then the size. A cliff says that
     values stay before it, so it takes the place of that finding.
 
     `learned`: the noise that other repeats of the same target say, for charts without enough of their own. `links`:
-    the known ceilings of each series."""
-    charts = charts_of(comparison, metric, learned, block_sizes, links)
+    the known ceilings of each series. `equipment`: its facts."""
+    charts = charts_of(comparison, metric, learned, block_sizes, links, equipment)
     made = [finding for find in FINDERS for finding in find(charts)]
     broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
     left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]

@@ -99,6 +99,7 @@ Stretch = tuple[Curve, int, int]  # the points from the first to the last index
 
 BlockSizes = Mapping[str, frozenset[object]]  # of each pattern's results; empty if unknown
 Links = Mapping[str, Sequence[Link]]  # known ceilings of each series, by its key
+Equipment = Mapping[str, Mapping[str, str]]  # facts that all results of a series share, by its key
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,7 @@ class Charts:
     noises: tuple[Noise | None, ...]  # of each chart; None if neither repeats nor smooth curves say it
     block_sizes: BlockSizes
     links: Links
+    equipment: Equipment
 
     @cached_property
     def once(self) -> bool:
@@ -269,6 +271,7 @@ def charts_of(
     learned: Noise | None = None,
     block_sizes: BlockSizes | None = None,
     links: Links | None = None,
+    equipment: Equipment | None = None,
 ) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
@@ -279,7 +282,7 @@ def charts_of(
     curves = tuple(_curves(comparison, order, places))
     noises = [noise_of(comparison, index, curves) for index in range(len(comparison.panels))]
     known = (noise if noise and noise.of_repeats else learned or noise for noise in noises)
-    return Charts(comparison, metric, curves, tuple(known), block_sizes or {}, links or {})
+    return Charts(comparison, metric, curves, tuple(known), block_sizes or {}, links or {}, equipment or {})
 
 
 def place_of(level: Level) -> float | None:

@@ -8,7 +8,8 @@ are often alike by chance; two are enough at the upper end if they are within `A
 Charts that stop at one value have a common ceiling, if they are of different products, or apart elsewhere: what differs
 between them does not limit them there. Whether a link, a controller or equal drives do, the curves cannot say. (How
 often the rules are wrong: decision 28.) If the links of these series are known, the sentence says which of them the
-value matches: 80 to 101 % of their rate, or a value that a person entered within 5 % (`hosts.inventory.links`).
+value is near: 80 to 101 % of their rate, or a value that a person entered within 5 % (`hosts.inventory.links`). A value
+at random is often near one of several links (decision 28), so the sentence never says that a link is the cause.
 """
 
 from collections.abc import Iterator, Sequence
@@ -152,19 +153,19 @@ def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
         what = f"{label} stay{s} at {value} {where}, then fall{s} to {_lowest(charts, group)}."
     kind = FindingKind.CEILING if common else FindingKind.SATURATION
     stretches = [(one.curve, one.first, one.last) for one in group]
-    matches = _matching(charts, group, middle)
-    what = " ".join([what, *([_match_text(charts, matches, middle)] if matches else [])])
+    matches = matching(charts, [one.curve for one in group], middle)
+    what = f"{what}{match_text(charts, matches, middle)}"
     return charts.finding(
         kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level, matches=matches,
     )  # fmt: skip
 
 
-def _matching(charts: Charts, group: Sequence[Plateau], value: float) -> tuple[CeilingMatch, ...]:
-    """The known ceilings of all these curves at the value, the lowest first."""
+def matching(charts: Charts, curves: Sequence[Curve], value: float) -> tuple[CeilingMatch, ...]:
+    """The known ceilings of all these curves near the value, the lowest first."""
     unit = charts.value_bytes
     if unit is None:
         return ()
-    links = [link for link in charts.links_of(one.curve for one in group) if link.is_matched_by(value * unit)]
+    links = [link for link in charts.links_of(curves) if link.is_matched_by(value * unit)]
     return tuple(
         CeilingMatch(
             name=link.name, value=link.bytes_per_s / unit, low=link.low_bytes_per_s / unit,
@@ -174,14 +175,14 @@ def _matching(charts: Charts, group: Sequence[Plateau], value: float) -> tuple[C
     )  # fmt: skip
 
 
-def _match_text(charts: Charts, matches: Sequence[CeilingMatch], value: float) -> str:
-    """`This matches PCIe 1.0 x8 (91 % of 2.00 GB/s).`"""
+def match_text(charts: Charts, matches: Sequence[CeilingMatch], value: float) -> str:
+    """` This is near PCIe 1.0 x8 (91 % of 2.00 GB/s).`, to append to a sentence; "" without matches."""
     unit = charts.value_bytes or 1.0
     texts = (
         f"{each.name} ({100 * value / each.value:.0f} % of {formatting.bytes_per_s(each.value * unit)})"
         for each in matches
     )
-    return f"This matches {listed(list(texts))}."
+    return f" This is near {listed(list(texts))}." if matches else ""
 
 
 def _lowest(charts: Charts, group: Sequence[Plateau]) -> str:

@@ -1,5 +1,8 @@
 """More drives, hosts or threads at once: up to how many they scale, by which law, and what the largest number reaches.
 
+Shared limit: from one alone on, the sum stays the same: with repeats within `SAME` plus `HARDLY` standard errors,
+without them within `SAME`. So whatever limits one limits the sum, too.
+
 Capped: the first level is one alone. Up to the knee, each reaches `LINEAR` of its share of a straight line, and at
 least one level does beyond one. From there on values differ by at most `SAME`, and the last level has at most `CAPPED`
 of its share.
@@ -27,7 +30,8 @@ from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.claims import MIN_BLOCKS
 from webapp.analysis.findings.breaks import outliers
 from webapp.analysis.findings.curves import COUNTED, Charts, Curve, Noise, is_straight
-from webapp.analysis.findings.plateau import plateau_of
+from webapp.analysis.findings.effects import BOUND, HARDLY
+from webapp.analysis.findings.plateau import MAX_NOISE, match_text, matching, plateau_of
 from webapp.core.formatting import ratio as as_ratio
 
 AT_ONCE = ("at_once", "hosts_at_once")
@@ -68,7 +72,7 @@ def find(charts: Charts) -> Iterator[Finding]:
         return
     explained = set[Curve]()
     for curve in charts.curves if x in COUNTED else ():
-        finding = _capped(charts, curve) if x in AT_ONCE else None
+        finding = _shared_limit(charts, curve) or _capped(charts, curve) if x in AT_ONCE else None
         if finding := finding or _lawful(charts, curve):
             explained.add(curve)
             yield finding
@@ -80,6 +84,27 @@ def find(charts: Charts) -> Iterator[Finding]:
             if not is_straight(curve) and plateau_of(charts, curve) is None and not outliers(charts, curve)
         ]
         yield from _as_measured(charts, curves)
+
+
+def _shared_limit(charts: Charts, curve: Curve) -> Finding | None:
+    noise, last = charts.noise(curve), len(curve) - 1
+    if last < 1 or curve.xs[0] != 1 or (noise and noise.sigma > MAX_NOISE * sqrt(min(curve.counts))):
+        return None
+    off = max(curve.logs) - min(curve.logs)
+    sigma = noise.sigma if noise and noise.of_repeats else 0.0
+    bound = off + HARDLY * sigma * sqrt(1 / curve.counts[0] + 1 / min(curve.counts[1:]))
+    if off > SAME or bound > BOUND:
+        return None
+    cap = curve.mean(0, last)
+    matches = matching(charts, [curve], cap)
+    sentence = (
+        f"{'Up to ' if last > 1 else ''}{charts.at(curve.levels[last])} reach together what one reaches alone, "
+        f"{charts.value(cap)} (within {100 * (exp(bound) - 1):.1f} %). They share a limit."
+        f"{match_text(charts, matches, cap)}"
+    )
+    return charts.finding(
+        FindingKind.SHARED_LIMIT, sentence, [(curve, 0, last)], size=log(curve.xs[last]), value=cap, matches=matches
+    )
 
 
 def _capped(charts: Charts, curve: Curve) -> Finding | None:
@@ -95,14 +120,16 @@ def _capped(charts: Charts, curve: Curve) -> Finding | None:
     if max(tail) - min(tail) > slack or curve.values[linear] > LEFT * curve.values[first]:
         return None
     cap = curve.mean(first, len(curve) - 1)
+    matches = matching(charts, [curve], cap)
     sentence = (
         f"{charts.at(curve.levels[linear])} reach {100 * shares[linear]:.0f} % of linear scaling. "
         f"From {charts.at(curve.levels[first])} on, the sum stays at {charts.value(cap)} "
         f"({100 * shares[-1]:.0f} % of linear scaling with {charts.at(curve.levels[-1])})."
+        f"{match_text(charts, matches, cap)}"
     )
     return charts.finding(
         FindingKind.CAPPED, sentence, [(curve, first, len(curve) - 1)], size=-log(shares[-1]), value=cap,
-        level=curve.levels[first],
+        level=curve.levels[first], matches=matches,
     )  # fmt: skip
 
 

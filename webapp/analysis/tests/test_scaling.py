@@ -1,17 +1,22 @@
 """More targets at once against one alone: said in a sentence, and no confusion with other targets."""
 
+import msgspec
 import pytest
 
-from webapp.analysis.answer import DifferenceKind
+from webapp.analysis.answer import DifferenceKind, FindingKind
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import CompareQuery
+from webapp.analysis.run_answer import run_answer
+from webapp.analysis.tests.orders import alternate
 from webapp.hosts.models import Target
-from webapp.results.models import Result
+from webapp.results.models import Result, StreamRun
 from webapp.runs.models import FurtherTarget
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
+from worker.contract.items import Direction, DirectionResult, LatencyKind
 
 QUERY = CompareQuery("at_once", ())
+NOISE = (1.0, 1.01, 0.99, 1.005)
 
 
 @pytest.fixture
@@ -43,6 +48,37 @@ def test_it_says_how_many_times_as_much_and_how_sure_that_is(drives: list[Target
     (sentence,) = panel.scaling
     assert sentence.startswith("Against the IOPS of one target alone, 2 at once reach ×1.50 (95 % CI ×")
     assert sentence.endswith("; 75 % of linear scaling).")
+
+
+def with_streams(results: list[Result], shares: tuple[float, float]) -> None:
+    """Each stream of these sums measured such a share of its sum."""
+    for result in results:
+        first = result.stream_run
+        assert first is not None
+        for number, share in enumerate(shares):
+            of_stream = DirectionResult(
+                direction=Direction.READ, ios=int(share * (result.ios or 0)), bytes=0, runtime_ms=3000,
+                iops=share * (result.iops or 0), bytes_per_s=0, latency_kind=LatencyKind.LAT, latency_min_ns=1,
+                latency_mean_ns=1, latency_max_ns=1, latency_stddev_ns=0, latency=b"",
+            )  # fmt: skip
+            values = {"command": [], "directions": msgspec.json.encode([of_stream]), "started_at": first.started_at}
+            StreamRun.objects.update_or_create(attempt=first.attempt, stream=number, defaults=values)
+
+
+@pytest.mark.parametrize(("shares", "payers"), [((0.66, 0.34), ["a/y"]), ((0.5, 0.5), [])])
+def test_the_target_that_loses_beside_the_other_is_named(
+    drives: list[Target], shares: tuple[float, float], payers: list[str]
+) -> None:
+    lab = Lab(drives[0])
+    lab.run.targets.add(drives[1])
+    for drive in drives:
+        lab.measure(*(100 * noise for noise in NOISE), at_once=1, target=drive)
+    sums = lab.measure(*(150 * noise for noise in NOISE), at_once=2)
+    beside(sums, drives[1])
+    with_streams(sums, shares)
+    alternate(lab.run)
+    found = [each for each in run_answer(lab.run).findings if each.kind is FindingKind.INTERFERENCE]
+    assert [each.sentence.split()[2] for each in found] == payers
 
 
 def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target]) -> None:

@@ -61,6 +61,7 @@ class Chain:
     bytes_per_s: float | None = None
     unknown: tuple[str, ...] = field(default=())  # further limits whose figures are unknown, in words
     links: tuple[Link, ...] = ()  # each carries all of its traffic
+    numa_node: int | None = None  # of the controllers of all its drives; None: unknown, or several
 
 
 def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
@@ -103,7 +104,9 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
     ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
     unknown = tuple(_unknown(drives, functions, rates, memory))
     bound = _ceilings_together(drives, functions, links, rates, memory, members)
-    return Chain(ceilings, bound, unknown, tuple(_links_of_all(ceilings, len(drives))))
+    nodes = {function.numa_node for drive in drives if (function := functions.get(drive.controller))}
+    numa_node = nodes.pop() if len(nodes) == 1 else None
+    return Chain(ceilings, bound, unknown, tuple(_links_of_all(ceilings, len(drives))), numa_node)
 
 
 def _links_of_all(ceilings: Iterable[Ceiling], drives: int) -> Iterator[Link]:
@@ -279,6 +282,7 @@ class Bound:
     words: str  # the limiting link; "" for a ceiling that a person entered, whose name is in `target`
     realistic: Interval | None = None
     links: tuple[Link, ...] = ()  # each carries all traffic of the target
+    numa_node: int | None = None  # as of a chain
 
 
 def bounds_of(moments: Mapping[str, datetime], most: int | None = MAX_BOUNDS) -> tuple[Bound, ...]:
@@ -338,7 +342,7 @@ def bound_of(target: str, chain: Chain) -> Bound | None:
     if chain.bytes_per_s is None:
         return None
     words, realistic = _limiting(chain.ceilings, chain.bytes_per_s)
-    return Bound(target, chain.bytes_per_s, words, realistic, chain.links)
+    return Bound(target, chain.bytes_per_s, words, realistic, chain.links, chain.numa_node)
 
 
 def _limiting(ceilings: tuple[Ceiling, ...], total: float) -> tuple[str, Interval | None]:
