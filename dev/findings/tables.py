@@ -227,8 +227,8 @@ def _comparison(family: Family, values: Sequence[np.ndarray]) -> Comparison:
     )  # fmt: skip
     return Comparison(
         metric="iops", metric_label="IOPS", shown_as="iops", unit="1/s", lower_is_better=False, x=family.x,
-        x_label=family.x.removeprefix("fact."), x_numeric=not family.words, series_by=("model",),
-        series_label="Drive model", panel_label="", levels=levels,
+        x_label=family.x.removeprefix("fact."), x_numeric=not family.words, series_by=("variant",),
+        series_label="Variant", panel_label="", levels=levels,
         panels=(Panel(key="", name="", scaling=(), series=series),), baseline="drive 0", ratio_as=RatioForm.PERCENT,
         margin=0.05, verdict="", single_factor=True, differs=(), warnings=(), notes=(), results=0,
     )  # fmt: skip

@@ -2,7 +2,8 @@
 
 The middle is the median. Spread is the median absolute deviation, scaled to a standard deviation (1.4826), which half
 of the variants cannot change. A variant stands out if it is `FAR` spreads and a factor of `LARGE` away. That most
-variants are within `ALIKE` of the median says that what differs between them makes no larger difference.
+variants are within `ALIKE` of the median says that what differs between them makes no larger difference. Drives, hosts
+and targets are no variants of one thing: those that should be equal have `findings.asymmetry`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from statistics import median
 
 from webapp.analysis.answer import Cell, Finding, FindingKind, Mark
 from webapp.analysis.claims import listed
+from webapp.analysis.dimensions import PRODUCTS
 from webapp.analysis.findings.curves import Charts, change, led
 
 FEWEST = 8  # variants
@@ -22,6 +24,8 @@ LISTED = 3
 
 
 def find(charts: Charts) -> Iterator[Finding]:
+    if not PRODUCTS.isdisjoint(charts.comparison.series_by):
+        return
     for panel in range(len(charts.comparison.panels)):
         if not charts.curves_of(panel):
             for level in range(len(charts.comparison.levels)):

@@ -7,9 +7,11 @@ import pytest
 
 from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.comparing import compare
+from webapp.analysis.known_ceilings import LINK_FACT, NUMA_FACT, KnownCeilings
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.orders import alternate
+from webapp.hosts.inventory.links import read_link
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
 
@@ -101,3 +103,10 @@ def test_a_run_states_it_instead_of_the_difference(db: None) -> None:
     kinds = [each.kind for each in run_answer(lab.run).findings]
     assert kinds[0] is FindingKind.ASYMMETRY
     assert FindingKind.DIFFERENCE not in kinds
+
+
+def test_links_and_the_numa_node_of_a_target_are_facts() -> None:
+    links = {"h/a": [[read_link("SATA 6G"), read_link("PCIe 3.0 x8")]]}
+    known = KnownCeilings((), (), links, {}, {"h/a": 1})
+    assert known.equipment("h/a") == {LINK_FACT: "SATA 6G, PCIe 3.0 x8", NUMA_FACT: "1"}
+    assert known.equipment("h/b") == {}

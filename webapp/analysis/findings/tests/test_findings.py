@@ -340,6 +340,13 @@ def test_one_of_many_variants_stands_out_and_the_others_are_alike() -> None:
     assert kinds(made(("read",), {"": values}, x="fact.way", by="variant")) == [K.NO_EFFECT]
 
 
+@pytest.mark.parametrize("by", ["target", "model", "serial", "host"])
+def test_drives_and_hosts_are_no_variants_of_one_thing(by: str) -> None:
+    """A hard disk among NVMe drives is no news."""
+    values: dict[str, Values] = {f"nvme{n}": (100 + n % 5,) for n in range(24)}
+    assert found(made(("read",), {"": {**values, "disk": (1,)}}, x="fact.way", by=by)) == ()
+
+
 def test_all_curves_that_fall_between_two_levels_do_so_for_one_reason() -> None:
     sizes = [2**n for n in range(8)]
     curves: dict[str, Values] = {
