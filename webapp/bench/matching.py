@@ -10,8 +10,6 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from msgspec.structs import replace
-
 from webapp.analysis.answer import Cell, Level
 from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, other_levels
 from webapp.analysis.claims import Pair
@@ -278,7 +276,6 @@ def match(
     """The rates, a percentile, and `choice`, a key of CHOICES. Factors in `ignored` are not part of a workload: their
     levels are pooled. Without a `baseline` it is the slower one of two products, so that the ratio says how much faster
     the other one is; of several products, and of runs, which have an order, the first one."""
-    found = {product: [without_repeats(row) for row in rows] for product, rows in found.items()}
     grid = Grid(found, ignored)
     percentile = percentile_of(found.values())
     for each in dict.fromkeys((RATE, percentile, choice)):
@@ -301,19 +298,13 @@ def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
     first pair of cells; without a common place there is none."""
     if share_no_place(Places(rows), rows):
         return False
-    single = {product: [without_repeats(row) for row in own] for product, own in rows.items()}
-    grid, baseline = Grid(single, ignored), str(next(iter(single)))
-    for each in dict.fromkeys((RATE, percentile_of(single.values()), choice)):
+    grid, baseline = Grid(rows, ignored), str(next(iter(rows)))
+    for each in dict.fromkeys((RATE, percentile_of(rows.values()), choice)):
         grid.add(each)
         keys = [key for key in grid.cells if grid.panels[key[0]].choice == each and key[1] != baseline]
         if any(grid.are_comparable(key, (key[0], baseline, key[2])) for key in keys):
             return True
     return False
-
-
-def without_repeats(row: ResultRow) -> ResultRow:
-    """Count the figures of a published table as one value, so that nothing is claimed from their spread."""
-    return replace(row, repeat=1) if row.reference else row
 
 
 def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:

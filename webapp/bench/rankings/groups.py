@@ -14,7 +14,7 @@ from functools import cached_property
 from webapp.analysis.cells import Measured, cell_of
 from webapp.analysis.question import MARGIN
 from webapp.bench.alike import DRIVE, PLACES, Mixed, controller_of, host_of
-from webapp.bench.matching import Grid, without_repeats
+from webapp.bench.matching import Grid
 from webapp.bench.products import Product
 from webapp.bench.rankings.catalogue import Load, load_of
 from webapp.bench.rankings.question import Ranked
@@ -114,11 +114,10 @@ class Cells:
 
 def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: bool) -> Cells:
     """`choice` is a key of CHOICES. Without queries."""
-    rows = {product: list(map(without_repeats, own)) for product, own in products.rows.items()}
-    grid = Grid(rows, ())
+    grid = Grid(products.rows, ())
     for metric in dict.fromkeys((choice, P99)):
         grid.add(metric)
-    names = {str(product): product for product in rows}
+    names = {str(product): product for product in products.rows}
     entries: list[Entry] = []
     undecided: dict[str, Undecided] = {}
     p99s = {

@@ -3,12 +3,15 @@
 import pytest
 from django.db.models import F
 
+from webapp.analysis.comparing import comparison_of, select
+from webapp.analysis.question import CompareQuery
 from webapp.bench.alike import Mixed
 from webapp.bench.picking import offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Import, Result
+from webapp.results.reading.filter import ResultFilter
 from webapp.screens.bench.report import notes
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import Lab
@@ -114,7 +117,7 @@ def test_own_results_without_a_setting_do_not_match_those_with_it(samsung: Lab, 
     assert shown(MODEL, Product(Kind.HOST, "storage2")).shared == 0
 
 
-def test_references_are_read_only_if_chosen_and_never_claimed(samsung: Lab) -> None:
+def test_references_are_read_only_if_chosen_and_their_repeats_count_as_in_explore(samsung: Lab) -> None:
     repeated = "\n".join([PLAIN.strip(), *PLAIN.strip().splitlines()[1:], *PLAIN.strip().splitlines()[1:]])
     reference = as_reference(an_import(drive=SAMSUNG, text=repeated))
     samsung.measure(100.0, 101.0, 99.0, 100.0, iodepth=1)
@@ -122,11 +125,11 @@ def test_references_are_read_only_if_chosen_and_never_claimed(samsung: Lab) -> N
     own, published = page.groups[0].rows[0].cells
     assert own
     assert published
-    assert (own.cell.summary.n, published.cell.summary.n, published.reference) == (4, 1, True)
-    assert published.cell.against_baseline
-    assert published.cell.against_baseline.better is None
+    assert (own.cell.summary.n, published.cell.summary.n, published.reference) == (4, 3, True)
+    asked = CompareQuery(x="iodepth", series=("imported",), results=ResultFilter(imports=(reference.number,)))
+    (explored,) = comparison_of(select(asked)).panels[0].series
+    assert {cell.summary.n for cell in explored.cells if cell} == {3}
     assert page.references == (of_import(reference),)
-    assert all("measured once" in one.sentence for one in page.findings)
 
 
 def test_one_drive_of_an_import_is_a_product_of_its_own(db: None) -> None:

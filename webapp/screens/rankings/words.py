@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.analysis.equals import DEPTH, JOBS
+from webapp.analysis.places import NOT_STATED
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import in_sentence
-from webapp.bench.alike import NOT_STATED
 from webapp.bench.rankings.catalogue import Load
 from webapp.bench.rankings.groups import Entry, Group, ranked_apart
 from webapp.bench.rankings.question import Ranked
@@ -144,8 +144,6 @@ def caveats(ranking: Ranking) -> Iterator[str]:
     once = sum(entry.summary.n == 1 for entry in entries)
     if once:
         yield f"{once} of {len(entries)} values were measured once. They have no interval and support no claim."
-    if any(entry.is_reference for entry in entries):
-        yield "Published tables (references) count as one value, whatever their number of figures."
     if any(not {DEPTH, JOBS} <= row.point.keys() for entry in entries for row in entry.rows):
         yield "Some imports state no queue depth or number of jobs. They count as 1."
     if any(entry.shares_ceiling for entry in entries):
