@@ -23,6 +23,7 @@ from webapp.analysis.dimensions import (
     varying_parts,
 )
 from webapp.analysis.equals import PREFIX, Equals, is_label
+from webapp.analysis.places import CONTROLLER, DRIVE, HOST, Place, equal_places, place_of, places_of
 from webapp.analysis.question import CompareQuery
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import CHANGE, FACTORS
@@ -103,6 +104,7 @@ class _Matched:
         for row in rows:
             self._sides.setdefault(joined([each.level(row).key for each in by_series], ","), []).append(row)
         self._by_target = self._is_by_target()
+        self._places = self._places_apart(equal_places(query.series))
         without = frozenset(map(_in_points, query.series)) | contained
         self._equals = Equals(self._sides, without=lambda _: without, place_of=lambda _, row: self._place(row))
         self._full_points = {
@@ -138,9 +140,17 @@ class _Matched:
             return len({row.target_name for row in rows}) > 1
         return not any(row.imported for row in rows) and any(map(has_several_targets, self._sides.values()))
 
+    def _places_apart(self, names: Sequence[str]) -> list[str]:
+        """Those of which one side has several: each is then compared by itself."""
+        return [name for name in names if any(len(places_of(rows, [name])) > 1 for rows in self._sides.values())]
+
     def _place(self, row: ResultRow) -> dict[str, Value]:
         of_target: dict[str, Value] = {"target": row.target_name} if self._by_target else {}
-        return of_target | {name: part_of(name, row.layout).key for name in self._layout_parts}
+        return (
+            of_target
+            | place_of(row, self._places)
+            | {name: part_of(name, row.layout).key for name in self._layout_parts}
+        )
 
     def _levels_of(self, contained: Collection[str]) -> dict[str, Level]:
         """By key of the full point. What only some results of imports state tells their cells apart too."""
@@ -164,7 +174,14 @@ class _Matched:
         return matched_level((*map(_as_dimension, names), *self._layout_parts), (*levels, *parts), others)
 
 
-_ATTRIBUTES = ("target", TEST, PART)  # in full points, beside factors, labels and parts of layouts
+_ATTRIBUTES = (
+    "target",
+    HOST,
+    CONTROLLER,
+    DRIVE,
+    TEST,
+    PART,
+)  # in full points, beside factors, labels and parts of layouts
 
 
 def _in_points(name: str) -> str:
@@ -281,6 +298,7 @@ class Measured:
     kinds: Kinds = frozenset()  # of latencies
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
     targets: frozenset[str] = frozenset()
+    places: frozenset[Place] = frozenset()  # that both sides must share (analysis.places)
     ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
     zeros_inside: int = 0  # results of 0 in blocks whose mean is above 0: one of several levels or targets
 
@@ -336,9 +354,14 @@ def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
     return ((name, repr(level)) for name, level in point.items() if name in names)
 
 
-def with_points(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:
-    """For cells that may cover several workloads."""
-    return {key: replace(cell, points=points_of(grouped.cells[key])) for key, cell in cells.items()}
+def with_points(
+    cells: Mapping[CellKey, Measured], grouped: Grouped, places: Collection[str]
+) -> dict[CellKey, Measured]:
+    """For cells that may cover several workloads. `places`: what both sides must share (`places.equal_places`)."""
+    return {
+        key: replace(cell, points=points_of(grouped.cells[key]), places=places_of(grouped.cells[key], places))
+        for key, cell in cells.items()
+    }
 
 
 def with_ids(cells: Mapping[CellKey, Measured], grouped: Grouped) -> dict[CellKey, Measured]:

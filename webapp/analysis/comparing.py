@@ -30,6 +30,7 @@ from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import without_mixtures
+from webapp.analysis.places import equal_places
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
@@ -274,7 +275,8 @@ def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery
 
 def cells_of(selected: Selected, baseline: Level) -> GroupedCells:
     grouped = selected.grouped
-    cells = with_points(measured(grouped, selected.metric), grouped)
+    places = equal_places(selected.query.series)
+    cells = with_points(measured(grouped, selected.metric), grouped, places)
     return GroupedCells(grouped, cells, _baselines(selected.query, grouped, baseline))
 
 

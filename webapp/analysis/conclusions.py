@@ -28,6 +28,7 @@ from webapp.analysis.claims import (
 )
 from webapp.analysis.dimensions import JOINER
 from webapp.analysis.looks import ONE_LOOK, Looks
+from webapp.analysis.places import OTHER_PLACES
 from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the
@@ -217,6 +218,8 @@ def no_ratio(mine: Measured, theirs: Measured) -> str:
         return OTHER_WORKLOADS
     if not mine.independent(theirs):
         return SAME_RESULTS
+    if mine.places != theirs.places:
+        return OTHER_PLACES
     return "" if mine.positive and theirs.positive else ZERO
 
 

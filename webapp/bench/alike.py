@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from webapp.analysis.facts import EFFECTS, setting_of
+from webapp.analysis.places import CONTROLLER, DRIVE, HOST, PLACES_OF_DRIVES, PLACES_OF_HOSTS, drive_at, place_of
 from webapp.bench.products import Kind, Product
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.values import Value
 from webapp.results.reading.content import Point
-from webapp.results.reading.rows import LAYOUT_LABEL, ResultRow, has_several_targets
+from webapp.results.reading.rows import ResultRow, has_several_targets
 
-HOST, CONTROLLER, DRIVE, TARGET = "host", "controller", "drive", "target"
+TARGET = "target"
 PLACES = frozenset({HOST, CONTROLLER, DRIVE, TARGET})  # names in the points of workloads, beside factors
-NOT_STATED = "not stated"
 _OVER_DRIVES = frozenset({Kind.HOST, Kind.CONTROLLER})
 _DRIVES = frozenset({Kind.MODEL, Kind.SERIAL, Kind.TARGET})
 _OF_TARGETS = frozenset({Kind.RUN, Kind.CONFIGURATION, Kind.LAYOUT})
@@ -40,19 +40,19 @@ class Places:
     def __init__(self, rows_by_product: Rows) -> None:
         kinds = {product.kind for product in rows_by_product} if len(rows_by_product) > 1 else set()
         self.by_drive = bool(kinds & _OVER_DRIVES)
-        by_host = (HOST, CONTROLLER) if kinds & _DRIVES else ()
+        by_host = PLACES_OF_DRIVES if kinds & _DRIVES else ()
         of_runs: tuple[str, ...] = by_host or ((DRIVE,) if self.by_drive else ())
         if not of_runs and kinds and kinds <= _OF_TARGETS and any(map(has_several_targets, rows_by_product.values())):
             of_runs = (TARGET,)
         self._names = (
-            dict.fromkeys(kinds & _OVER_DRIVES, (DRIVE,))
+            dict.fromkeys(kinds & _OVER_DRIVES, PLACES_OF_HOSTS)
             | dict.fromkeys(kinds & _DRIVES, by_host)
             | dict.fromkeys(kinds & _OF_TARGETS, of_runs)
         )
         self._drives: dict[tuple[Product, str, str], set[str]] = {}  # alone at one point, by what they are
         for product, rows in rows_by_product.items() if self.by_drive else ():
             for row in rows:
-                self._drives.setdefault((product, row.point_key, _drive(row)), set()).add(row.target_name)
+                self._drives.setdefault((product, row.point_key, drive_at(row)), set()).add(row.target_name)
 
     def of(self, product: Product, row: ResultRow) -> dict[str, Value]:
         """The place of a result, as parts of its point."""
@@ -60,27 +60,9 @@ class Places:
 
     def _level(self, name: str, product: Product, row: ResultRow) -> str:
         if name == DRIVE:
-            count = len(self._drives[product, row.point_key, _drive(row)])
-            return _drive(row) if count == 1 else f"{count} × {_drive(row)}, one at a time"
-        if name == HOST:
-            return host_of(row)
-        return row.target_name if name == TARGET else controller_of(row)
-
-
-def host_of(row: ResultRow) -> str:
-    """A host that an import does not state is equal only to that of the same import."""
-    return row.host or f"{NOT_STATED} by {row.import_title}"
-
-
-def controller_of(row: ResultRow) -> str:
-    return row.controller or NOT_STATED
-
-
-def _drive(row: ResultRow) -> str:
-    """Model and layout. A drive of an unknown model is only equal to itself. The number of drives at once and the
-    layout of an own result are factors of its point."""
-    model = row.model or f"{row.target_name}, model {NOT_STATED}"
-    return ", ".join(filter(None, (model, row.facts.get(LAYOUT_LABEL, ""))))
+            count = len(self._drives[product, row.point_key, drive_at(row)])
+            return drive_at(row) if count == 1 else f"{count} × {drive_at(row)}, one at a time"
+        return row.target_name if name == TARGET else str(place_of(row, [name])[name])
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ def means(comparison: Comparison) -> dict[str, float]:
 
 @pytest.fixture
 def two_models() -> tuple[Lab, Lab]:
-    labs = Lab(a_drive(slug="a", model="M1")), Lab(a_drive(slug="b", model="M2"), number=2)
+    host = a_host("storage1")
+    labs = Lab(a_drive(host, "a", model="M1")), Lab(a_drive(host, "b", model="M2"), number=2)
     for lab in labs:
         lab.measure(1000.0)
     return labs
@@ -56,7 +57,8 @@ def test_it_divides_by_the_price_of_the_drive_and_names_the_prices(two_models: t
 def test_a_better_price_is_not_called_faster() -> None:
     priced("M1", "100")
     priced("M2", "80")
-    first, second = Lab(a_drive(slug="a", model="M1")), Lab(a_drive(slug="b", model="M2"), number=2)
+    host = a_host("storage1")
+    first, second = Lab(a_drive(host, "a", model="M1")), Lab(a_drive(host, "b", model="M2"), number=2)
     first.measure(990.0, 1000.0, 1010.0)
     second.measure(990.0, 1000.0, 1010.0)
     assert made().panels[0].series[1].sentence.startswith("M2 has 25 % higher IOPS per EUR than M1 (")

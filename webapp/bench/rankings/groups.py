@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from webapp.analysis.cells import Measured, cell_of
+from webapp.analysis.places import DRIVE, controller_of, host_of
 from webapp.analysis.question import MARGIN
-from webapp.bench.alike import DRIVE, PLACES, Mixed, controller_of, host_of
+from webapp.bench.alike import PLACES, Mixed
 from webapp.bench.matching import Grid
 from webapp.bench.products import Product
 from webapp.bench.rankings.catalogue import Load, load_of

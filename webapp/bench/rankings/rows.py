@@ -7,7 +7,7 @@ from django.db.models import F, Window
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import RowNumber
 
-from webapp.bench.alike import host_of
+from webapp.analysis.places import host_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.rankings.catalogue import Catalogue, Filter, Load
 from webapp.bench.rankings.question import Ranked

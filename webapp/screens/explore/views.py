@@ -1,6 +1,7 @@
 """The page Explore. Its address contains the whole query."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -16,8 +17,19 @@ from django.urls import reverse
 
 from webapp.analysis.answer import Comparison, comparison_table
 from webapp.analysis.comparing import Selected, compare, comparison_of, for_latencies
-from webapp.analysis.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, MATCHED, PART, dimension, varying_parts
+from webapp.analysis.dimensions import (
+    ATTRIBUTES,
+    DIGEST_SHOWN,
+    DIMENSIONS,
+    MATCHED,
+    PART,
+    dimension,
+    known_dimension,
+    label_of,
+    varying_parts,
+)
 from webapp.analysis.latency import chart_point, chart_points
+from webapp.analysis.places import HOST, PLACES_OF_DRIVES, equal_places, places_of
 from webapp.analysis.question import (
     AGAINST,
     AXES,
@@ -465,6 +477,41 @@ def level_links(pairs: Pairs, selected: Selected) -> list[LevelLinks]:
     ]
 
 
+def place_links(pairs: Pairs, selected: Selected) -> list[LevelLinks]:
+    """The nearest comparison of series that were measured at different places: only one of the places that several of
+    them share. Without such a place, drives of one model compare the hosts."""
+    names = equal_places(selected.query.series)
+    rows_of_series: dict[str, list[ResultRow]] = {}
+    for (_, series, _), rows in selected.grouped.cells.items():
+        rows_of_series.setdefault(series, []).extend(rows)
+    if len({places_of(rows, names) for rows in rows_of_series.values()}) < 2:
+        return []
+    without = [pair for pair in pairs if pair[0] != "baseline"]
+    of_drives = names == PLACES_OF_DRIVES
+    for name in names if of_drives else ("model",):
+        levels = _shared_levels(name, rows_of_series.values())
+        if levels and (name, levels[0]) not in pairs:
+            links = tuple((level, _address_of([*without, (name, level)])) for level in levels[:MOST_LEVELS])
+            return [LevelLinks(label_of(name), links, max(0, len(levels) - MOST_LEVELS), ())]
+    by_model: dict[str, set[str]] = {}
+    for rows in rows_of_series.values():
+        for row in rows:
+            by_model.setdefault(row.model, set()).add(row.host)
+    others = [pair for pair in without if pair[0] != "series"]
+    links = tuple(
+        (f"hosts with {model}", _address_of([*others, ("series", HOST), ("model", model)]))
+        for model, hosts in sorted(by_model.items())
+        if of_drives and model and len(hosts - {""}) > 1
+    )
+    return [LevelLinks(label_of(HOST), (), 0, links[:MOST_LEVELS])] if links else []
+
+
+def _shared_levels(name: str, sides: Iterable[Sequence[ResultRow]]) -> list[str]:
+    """The stated levels that several sides have, those of most sides first."""
+    counts = Counter(level for rows in sides for level in {known_dimension(name).level(row).key for row in rows})
+    return [level for level, count in counts.most_common() if level and count > 1]
+
+
 def _key_of(name: str) -> str:
     """The key in an address that filters by a dimension; "" if none does."""
     if name in FILTER_KEYS or name.startswith(FACT_PREFIX):
@@ -515,5 +562,5 @@ def _of_results(pairs: Pairs, options: ViewOptions, selected: Selected) -> Explo
     return ExploreAnswer(
         pairs=[*pairs], dropped="", options=options, form=form, ratios=selected.query.ratios, answer=answer,
         tables=tables or questions_links(selected), tables_name="Tables" if tables else "Factors", bench=bench,
-        level_links=level_links(pairs, selected),
+        level_links=[*level_links(pairs, selected), *place_links(pairs, selected)],
     )  # fmt: skip

@@ -5,6 +5,7 @@ import math
 import random
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -216,3 +217,53 @@ def test_explore_opens_although_the_baseline_of_bench_has_no_value_of_the_metric
     response = operator.get(f"/api/v1/compare?{query}&baseline={first.number}")
     assert (response.status_code, response.json()["baseline"]) == (200, str(second.number))
     assert operator.get(f"/api/v1/compare?{query}&baseline=77").status_code == 422
+
+
+@pytest.mark.parametrize("places", list(product("ab", repeat=3)))
+def test_explore_and_bench_compare_the_same_drives_and_hosts(places: tuple[str, ...], operator: Client) -> None:
+    """The first drive model was measured on one host or on two, the second one on one: only what was measured on the
+    same host has a ratio. Hosts are compared only with the same drive models."""
+    hosts = {name: a_host(name) for name in "ab"}
+    measured = dict.fromkeys(zip((SAMSUNG, SAMSUNG, INTEL), places, strict=True))
+    for number, (model, host) in enumerate(measured, 1):
+        drive = a_drive(hosts[host], f"nvme{number}", model=model, serial=f"serial{number}")
+        Lab(drive, number=number).measure(1000.0 * number, 1001.0 * number, 1002.0 * number, iodepth=1)
+    serials = [f"serial{number}" for number in range(1, len(measured) + 1)]
+    for kind, levels in (("model", (SAMSUNG, INTEL)), ("serial", (serials[0], serials[-1])), ("host", ("a", "b"))):
+        filters = "".join(f"&{kind}={level}" for level in levels)
+        products = "".join(f"&product={kind}:{level}" for level in levels)
+        explored = operator.get(f"/api/v1/compare?x=matched&series={kind}{filters}&baseline=").json()
+        bench = operator.get(f"/api/v1/bench?metric=rate{products}&baseline={kind}:{levels[0]}").json()
+        of_bench = {cell["ratio"] for row in bench["rows"] for cell in row["cells"]} - {None}
+        of_explore = {
+            cell["against_baseline"]["ratio"]["value"]
+            for panel in explored["panels"]
+            for series in panel["series"]
+            for cell in series["cells"]
+            if cell["against_baseline"]
+        }
+        assert bool(of_explore) == bool(of_bench), (kind, places, of_explore, of_bench)
+        if kind == "model":
+            assert bool(of_explore) == (places[2] in places[:2])
+
+
+def test_drives_of_two_hosts_have_links_to_what_is_alike(operator: Client) -> None:
+    first, second = a_host("a"), a_host("b")
+    drives = (first, SAMSUNG), (second, INTEL), (second, "PM9A3"), (second, SAMSUNG)
+    for number, (host, model) in enumerate(drives, 1):
+        drive = a_drive(host, f"nvme{number}", model=model, serial=f"serial{number}")
+        Lab(drive, number=number).measure(1000.0, 1001.0, 1002.0)
+    query = f"x=iodepth&series=model&baseline={SAMSUNG}&run=1&run=2&run=3"
+    assert not [one for one in series_of(operator, query) if one["against_baseline"]]
+    page = operator.get(f"/explore/?{query}").content.decode()
+    (address,) = re.findall(r'href="(/explore/[^"]*host=b[^"]*)">b</a>', page)
+    alike = html.unescape(address).partition("?")[2]
+    assert [one for one in series_of(operator, alike) if one["against_baseline"]]
+    two = "x=iodepth&series=serial&run=1&run=4"
+    page = operator.get(f"/explore/?{two}").content.decode()
+    assert "series=host&amp;model=" in page
+
+
+def series_of(client: Client, query: str) -> list[Any]:
+    (panel,) = client.get(f"/api/v1/compare?{query}").json()["panels"]
+    return list(panel["series"])
