@@ -19,6 +19,7 @@ from webapp.imports.formats import (
     dd,
     disk_mark,
     diskspd,
+    diskspd_xml,
     elbencho,
     elbencho_text,
     ezfio,
@@ -48,7 +49,7 @@ NO_COLUMNS: Mapping[str, str] = {}
 
 
 NO_END = "The last line of the file has no line end. If the file is cut off, the last value may be too small."
-_CUT_IS_REFUSED = ("fio-json", "fio-text", "dd", "hdparm")  # text follows their last value
+_CUT_IS_REFUSED = ("fio-json", "fio-text", "diskspd-xml", "dd", "hdparm")  # text follows their last value
 _OF_FIO = ("fio-json", "fio-text", "fio-terse")  # those that say more first
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]{0,20}[A-Za-z]|\([AB0])")  # of terminals
 _MOST_NAME = 40
@@ -86,6 +87,7 @@ _MODULES = {
     "bench-sh": bench_sh,
     "ioping": ioping,
     "diskspd": diskspd,
+    "diskspd-xml": diskspd_xml,
     "pgbench": pgbench,
     "rados": rados,
     "kbench": kbench,

@@ -2,11 +2,12 @@
 
 Units: bytes and numbers of I/Os in full, MiB/s, latencies and percentiles in ms. The rates are computed from the counts
 and the test time, as DiskSpd does (ResultParser.cpp, _PrintSection). The parameters of a run with several targets are
-not those of each I/O, so they are left out. `-Rxml` is not read.
+not those of each I/O, so they are left out.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import TypedDict
 
 import msgspec
 
@@ -31,6 +32,14 @@ _PARAMETERS = {
 _PERCENTILE = re.compile(
     r"\s{0,20}(?:(\d{1,2})(?:st|nd|rd|th)|(\d)-nines) \| {0,12}([\d.]{1,15}|N/A) \| {0,12}([\d.]{1,15}|N/A) \|"
 )
+
+
+class Counts(TypedDict):
+    iops: float
+    bytes_per_s: float
+    ios: int
+    bytes: int
+    runtime_ms: int
 
 
 class _Run(msgspec.Struct):
@@ -94,11 +103,9 @@ def _of_run(run: _Run) -> Iterator[Measurement]:
     for name, direction in (("Read", Direction.READ), ("Write", Direction.WRITE)):
         values = run.totals.get(name, {})
         ios = whole(values.get("I/Os", "0"), "number of I/Os")
-        if not ios:
+        rates = counts(ios, whole(values.get("bytes", "0"), "number of bytes"), run.seconds)
+        if not rates:
             continue
-        seconds, moved = number(run.seconds, "test time"), whole(values["bytes"], "number of bytes")
-        if not seconds:
-            raise ImportRefused("DiskSpd took 0 seconds, so there is no rate.")
         factors, other = sorted_factors(_stated(run)) if run.paths <= 1 else ({}, {})
         mean = number(values["AvgLat"], "latency") * MS if values.get("AvgLat") else None
         yield Measurement(
@@ -107,16 +114,28 @@ def _of_run(run: _Run) -> Iterator[Measurement]:
             direction=direction,
             factors=factors,
             other=other,
-            iops=float(ios / seconds),
-            bytes_per_s=float(moved / seconds),
-            ios=ios,
-            bytes=moved,
-            runtime_ms=round(seconds * 1000),
             latency=Latency(
                 mean_ns=mean, percentiles=run.percentiles.get(name, {}), step_ns=mean.step if mean is not None else 0,
                 percentile_step_ns=MS / 1000,
             ),
+            **rates,
         )  # fmt: skip
+
+
+def counts(ios: int, moved: int, test_time: str) -> Counts | None:
+    """The rates of a direction from its counts and the seconds of the test; None without I/Os. Raises ImportRefused."""
+    if not ios:
+        return None
+    seconds = float(number(test_time, "test time"))
+    if not seconds:
+        raise ImportRefused("DiskSpd took 0 seconds, so there is no rate.")
+    return {
+        "iops": ios / seconds,
+        "bytes_per_s": moved / seconds,
+        "ios": ios,
+        "bytes": moved,
+        "runtime_ms": round(seconds * 1000),
+    }
 
 
 def _stated(run: _Run) -> dict[str, Value]:

@@ -25,6 +25,7 @@ _KEPT = {
     "clients per node": "clients per node", "aggregate filesize": "aggregate file size", "blocksize": "IOR block size",
 }  # fmt: skip
 _METRICS = {"iops": "transfer_iops", "latency(s)": "transfer_latency_s"}
+_NEEDED = frozenset(("access", "bw(mib/s)", "xfer(kib)"))
 _NOTE = "The bandwidth includes opening and closing the files."
 
 
@@ -50,6 +51,10 @@ def _results(text_lines: list[str]) -> Iterator[Measurement]:
             version, columns, options = title[1], [], {}
         elif _HEAD.match(line):
             columns = [cell.lower() for cell in cells]
+            if missing := _NEEDED.difference(columns):
+                raise ImportRefused(
+                    f"The table of IOR has no column {', '.join(sorted(missing))}: the text is damaged."
+                )
         elif columns and cells[:1] in (["write"], ["read"]):
             if len(cells) < len(columns):
                 raise ImportRefused(

@@ -38,7 +38,6 @@ _OTHERS = (
         re.compile(r"^sysbench \d[^\n]{0,100}\n", re.MULTILINE),
         "Only `sysbench fileio run` measures storage.",
     ),
-    Unread("DiskSpd with -Rxml", re.compile(r"<Results>\s{0,200}<System>"), "Let it write text, without -Rxml."),
     Unread("Phoronix Test Suite", re.compile(r"<PhoronixTestSuite>"), "Write its results as CSV, with named columns."),
 )
 

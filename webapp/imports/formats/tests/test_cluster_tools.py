@@ -137,3 +137,8 @@ def test_mixed_phases_of_the_console_are_refused_with_what_to_do() -> None:
     table = text("elbencho-text/write.txt").replace("WRITE       ", "RWMIX70     ").replace("IOPS    ", "IOPS X  ")
     with pytest.raises(ImportRefused, match="--csvfile"):
         elbencho_text.parse(table)
+
+
+def test_a_table_of_ior_without_its_transfer_size_is_refused() -> None:
+    with pytest.raises(ImportRefused):
+        ior.parse(text("ior/3.3.txt").replace("xfer(KiB)", ""))

@@ -1,9 +1,11 @@
 """CrystalDiskMark, KDiskMark, YABS, bench.sh, ioping, DiskSpd and pgbench."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from webapp.imports.errors import ImportRefused
-from webapp.imports.formats import disk_mark, diskspd, ioping
+from webapp.imports.formats import disk_mark, diskspd, diskspd_xml, ioping
 from webapp.imports.formats.tests.examples import parsed, text
 from worker.contract.items import Direction
 
@@ -115,6 +117,50 @@ def test_diskspd_of_several_targets_has_no_parameters() -> None:
     one = text("diskspd/2.0-read.txt")
     (read,) = diskspd.parse(one.replace("\tpath: ", "\tpath: 'other.dat'\n\tpath: ", 1))
     assert read.factors == {}
+
+
+def test_diskspd_xml() -> None:
+    read, write = parsed("diskspd-xml/2.0-mix.xml")
+    assert (read.direction, read.ios, read.bytes, read.runtime_ms) == (READ, 37_162, 152_215_552, 120_010)
+    assert (write.direction, write.ios, write.bytes) == (WRITE, 15_753, 64_524_288)
+    assert read.iops == pytest.approx(37_162 / 120.01)
+    assert read.bytes_per_s == pytest.approx((read.iops or 0) * 4096)
+    assert read.factors == {
+        "pattern": "randrw", "read_percent": 70, "block_size": 4096, "iodepth": 1, "numjobs": 1, "direct": True,
+    }  # fmt: skip
+    assert (read.latency.min_ns, read.latency.mean_ns, read.latency.stddev_ns) == (45_000, 2_477_000, 2_732_000)
+    assert write.latency.percentiles[99.9] == 6_649_000
+    assert (read.tool_version, read.measured_at) == ("2.0.21a", datetime(2021, 4, 14, 23, 25, 42, tzinfo=UTC))
+
+
+def test_diskspd_xml_adds_all_threads_and_leaves_out_the_parameters_of_several_targets() -> None:
+    one = text("diskspd-xml/2.0-mix.xml")
+    thread = one[one.index("<Thread>") : one.index("</Thread>") + len("</Thread>")]
+    read, _ = diskspd_xml.parse(one.replace(thread, thread * 2))
+    assert (read.ios, read.factors["iodepth"]) == (2 * 37_162, 1)
+    target = one[one.index("<Target>") : one.index("</Target>") + len("</Target>")]
+    read, _ = diskspd_xml.parse(one.replace(target, target * 2, 1))
+    assert (read.ios, read.factors) == (37_162, {})
+
+
+def test_diskspd_xml_of_partly_random_ios_and_of_sequential_ones() -> None:
+    one = text("diskspd-xml/2.0-mix.xml")
+    random = "<Random>4096</Random>"
+    partly, _ = diskspd_xml.parse(one.replace(random, f"{random}<RandomRatio>20</RandomRatio>"))
+    assert ("pattern" in partly.factors, partly.other) == (False, {"random I/Os": "20 %"})
+    sequential, _ = diskspd_xml.parse(one.replace(random, "<StrideSize>4096</StrideSize>"))
+    assert sequential.factors["pattern"] == "readwrite"
+
+
+@pytest.mark.parametrize("damage", ["</Thread>", "</Results>"])
+def test_damaged_diskspd_xml_is_refused(damage: str) -> None:
+    with pytest.raises(ImportRefused):
+        diskspd_xml.parse(text("diskspd-xml/2.0-mix.xml").replace(damage, ""))
+
+
+def test_diskspd_xml_with_entities_is_refused() -> None:
+    with pytest.raises(ImportRefused):
+        diskspd_xml.parse('<!DOCTYPE r [<!ENTITY a "aa">]>' + text("diskspd-xml/2.0-mix.xml"))
 
 
 def test_pgbench() -> None:
