@@ -49,6 +49,7 @@ class TokenOut(Schema):
 
     id: UUID
     name: str
+    may_arm: bool
     created_at: datetime
     last_used_at: datetime | None
 

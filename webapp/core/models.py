@@ -31,6 +31,8 @@ class User(AbstractUser):
     external_id = models.CharField(max_length=64, null=True, unique=True)
     # An admin allows the next external log-in with exactly this name to be connected to the account.
     may_connect = models.BooleanField(default=False)
+    # Not stored: the token that made the request, null for a session and for the server's own work.
+    api_token: "ApiToken | None" = None
 
     class Meta:
         constraints = [
@@ -48,6 +50,11 @@ class User(AbstractUser):
     def has_role(self, needed: Role) -> bool:
         """Whether the person has this role or a higher one."""
         return Role.values.index(self.role) >= Role.values.index(needed)
+
+    @property
+    def may_arm(self) -> bool:
+        """False for a request with an API token that may not arm."""
+        return self.api_token is None or self.api_token.may_arm
 
     @property
     def is_nameless(self) -> bool:
@@ -73,7 +80,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
-    may_arm = models.BooleanField(default=False)  # whether a script may arm runs and schedules with it
+    may_arm = models.BooleanField(default=False)  # whether a script may arm runs, schedules and purges with it
 
     def __str__(self) -> str:
         return f"{self.user.username}: {self.name}"

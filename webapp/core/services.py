@@ -25,7 +25,8 @@ def audit(
     """Record an action on an object. `by` None means the system itself.
 
     `label` is the object's current name, by default its text; for a person only the id is stored. `detail` is plain
-    JSON in which a person is `person(user)`, never a name. Raises TypeError if the action does not fit the object.
+    JSON in which a person is `person(user)`, never a name; the name of the request's API token is added. Raises
+    TypeError if the action does not fit the object.
     """
     object_type = on._meta.model_name or ""
     if object_type not in OBJECT_TYPES[action.partition(".")[0]]:
@@ -36,7 +37,7 @@ def audit(
         object_type=object_type,
         object_id=str(on.pk),
         label="" if isinstance(on, User) else (label or str(on))[:200],
-        detail=dict(detail or {}),
+        detail=dict(detail or {}) | ({"api_token": by.api_token.name} if by and by.api_token else {}),
     )
 
 
@@ -66,14 +67,17 @@ def counted(name: str, label: str) -> int:
 
 
 @transaction.atomic
-def create_api_token(*, user: User, name: str) -> str:
-    """Create an API token; return its plain text, which cannot be read again. Raises Refusal too_many_tokens."""
+def create_api_token(*, user: User, name: str, may_arm: bool = False) -> str:
+    """Create an API token; return its plain text, which cannot be read again. Raises Refusal too_many_tokens.
+
+    `may_arm`: a script with this token may arm runs, schedules and purges of drives.
+    """
     User.objects.select_for_update(no_key=True).get(pk=user.pk)  # keeps the limit while several are created at once
     if ApiToken.objects.filter(user=user, revoked_at=None).count() >= MAX_API_TOKENS:
         raise Refusal("too_many_tokens", f"You have {MAX_API_TOKENS} tokens, the most allowed. Revoke one first.")
     plain, token_hash = new_token()
-    ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash)
-    audit(by=user, action="token.create", on=user, detail={"name": name[:100]})
+    ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash, may_arm=may_arm)
+    audit(by=user, action="token.create", on=user, detail={"name": name[:100], "may_arm": may_arm})
     return plain
 
 

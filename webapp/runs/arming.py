@@ -88,8 +88,17 @@ def overwritten(trials: Iterable[Trial]) -> list[Target]:
     return drives_taken(written, list(targets)) if written else []
 
 
-def refuse_untyped(targets: Sequence[Target], serials: Sequence[str]) -> None:
-    """Raises Refusal not_armed unless the serial of each was typed."""
+def refuse_untyped(targets: Sequence[Target], serials: Sequence[str], *, by: User | None) -> None:
+    """Raises Refusal not_armed unless the serial of each was typed, token_may_not_arm for a token without the right.
+
+    The preview returns the serials, so a script needs no person to type them: a person gives its token the right.
+    """
+    if targets and by is not None and not by.may_arm:
+        raise Refusal(
+            "token_may_not_arm",
+            f"This destroys all data on {', '.join(map(str, targets))}, and this API token may not arm. Arm it on its "
+            "page in a browser, or create a token with “May arm” on the page Account.",
+        )
     unarmed = [target for target in targets if target.arming_serial not in serials]
     if unarmed:
         wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)

@@ -157,7 +157,9 @@ def _too_much(use: EnduranceUse) -> str:
     )
 
 
-def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:
+def refuse_unarmed(
+    trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str], *, by: User | None
+) -> None:
     """Raises Refusal unless the policy allows overwriting every destroyed target and its serial was typed."""
     taken = destroyed(trials, targets)
     for target in taken:
@@ -167,7 +169,7 @@ def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], ar
                 f"The plan overwrites {target}, but the policy of its host does not allow that. "
                 "Its administrator can set destroy = true for it.",
             )
-    refuse_untyped(taken, armed)
+    refuse_untyped(taken, armed, by=by)
 
 
 NO_HISTORY_MARGIN = 0.5  # of the expected time on hosts without earlier runs
@@ -204,7 +206,7 @@ def start_run(
     """Create a run with all its trials and send the first ones. `armed` are the serial numbers that the person typed.
 
     Raises StartRefused: target_unavailable, host_unavailable, plan_problem, plan_too_large, capability_missing,
-    write_limit_exceeded, endurance_exceeded, not_armed.
+    write_limit_exceeded, endurance_exceeded, not_armed, token_may_not_arm.
     """
     options = options or StartOptions()
     if before := _started_before(options):
@@ -218,7 +220,7 @@ def start_run(
         expansion = _kept(_expanded(document, fresh, seed), options)
         refuse_unfit_trials(expansion.trials, fresh)
         refuse_worn(expansion, fresh)
-        refuse_unarmed(expansion.trials, fresh, armed)
+        refuse_unarmed(expansion.trials, fresh, armed, by=by)
     except Refusal as refusal:
         raise StartRefused(refusal.code, refusal.message) from refusal
     return _create_run(version, document, fresh, expansion, by, armed, seed, note, options)

@@ -49,7 +49,7 @@ ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
 def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime, by: User) -> None:
     """Allow its runs to overwrite the drives with these serials until a date, in the name of this person.
 
-    Raises Refusal nothing_to_arm, not_destroyable, not_armed or arming_refused.
+    Raises Refusal nothing_to_arm, not_destroyable, not_armed, token_may_not_arm or arming_refused.
     """
     locked = locked_present(schedule)
     drives = drives_to_be_armed(locked)
@@ -57,7 +57,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
         raise Refusal("nothing_to_arm", "This schedule overwrites no drive.")
     if fixed := [target for target in drives if not target.destroy]:
         raise Refusal("not_destroyable", f"The policy of the host does not allow overwriting {listed(fixed)}.")
-    refuse_untyped(drives, serials)
+    refuse_untyped(drives, serials, by=by)
     now = timezone.now()
     if not now < until <= now + MAX_ARMING:
         raise Refusal("arming_refused", "Choose an end of the arming within the next 366 days.")

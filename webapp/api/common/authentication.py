@@ -35,6 +35,7 @@ class Token(HttpBearer):
         if known is None:
             raise AuthenticationError  # a session beside it would be asked for its CSRF token
         _touch(known)
+        known.user.api_token = known
         request.user = known.user
         return _with_role(request, self._needed)
 

@@ -17,6 +17,7 @@ _HTTP_CODES = {400: "request_refused", 403: "not_allowed", 405: "not_allowed"}
 
 _STATUSES = {
     "not_allowed": 403,
+    "token_may_not_arm": 403,
     "plan_exists": 409,
     "group_exists": 409,
     "group_in_use": 409,

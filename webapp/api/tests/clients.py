@@ -18,10 +18,10 @@ DOCUMENT = {
 Caller = Callable[..., tuple[int, Any]]
 
 
-def caller(role: Role) -> Caller:
+def caller(role: Role, *, may_arm: bool = False) -> Caller:
     """A person with a token: (method, path, body) -> status and JSON."""
-    user = User.objects.create(username=f"{role}-person", role=role)
-    token = create_api_token(user=user, name="test")
+    user, _ = User.objects.get_or_create(username=f"{role}-person", role=role)
+    token = create_api_token(user=user, name="test", may_arm=may_arm)
     client = Client(headers={"Authorization": f"Bearer {token}"})
 
     def call(method: str, path: str, body: object = None) -> tuple[int, Any]:

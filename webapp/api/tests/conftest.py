@@ -26,6 +26,12 @@ def operator() -> Caller:
 
 
 @pytest.fixture
+def arming_operator() -> Caller:
+    """With a token that may arm."""
+    return caller(Role.OPERATOR, may_arm=True)
+
+
+@pytest.fixture
 def host() -> Host:
     host = a_host("a")
     host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()

@@ -56,7 +56,7 @@ def test_an_admin_revokes_an_api_token_of_a_person() -> None:
     olga, mia = (admin("post", "people", {"username": name})[1]["id"] for name in ("olga", "mia"))
     create_api_token(user=User.objects.get(pk=olga), name="notebook")
     (token,) = admin("get", f"people/{olga}/tokens")[1]["items"]
-    assert (token["name"], token["last_used_at"]) == ("notebook", None)
+    assert (token["name"], token["may_arm"], token["last_used_at"]) == ("notebook", False, None)
     assert admin("delete", f"people/{mia}/tokens/{token['id']}")[0] == 404
     for _ in range(2):
         assert admin("delete", f"people/{olga}/tokens/{token['id']}")[0] == 204

@@ -77,7 +77,8 @@ def test_a_preview_shows_the_steps_before_a_trial(operator: Caller, host: Host) 
     assert (made["arm"], made["estimate"]["bytes_written_max"]) == (["SN1"], 2 * 2**31)  # twice, if a trial fails
 
 
-def test_a_preview_lists_the_drives_that_must_be_armed(operator: Caller, host: Host) -> None:
+def test_a_preview_lists_the_drives_that_must_be_armed(arming_operator: Caller, host: Host) -> None:
+    operator = arming_operator
     a_drive(host, "nvme0", serial="SN1")
     parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]
     operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})

@@ -36,14 +36,14 @@ _AUDITED = {
 def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User | None) -> HostAction:
     """Purge a drive now; `serial` is the serial number that the person typed.
 
-    Raises Refusal target_unavailable, host_unavailable, not_destroyable, purge_not_offered, not_armed, reason_too_long,
-    host_busy, drive_busy.
+    Raises Refusal target_unavailable, host_unavailable, not_destroyable, purge_not_offered, not_armed,
+    token_may_not_arm, reason_too_long, host_busy, drive_busy.
     """
     target = Target.objects.select_related("host").get(pk=target.pk)
     refuse_target(target)
     refuse_host(target.host, also_in_maintenance=True)
     _refuse_method(target, method)
-    refuse_untyped([target], [serial])
+    refuse_untyped([target], [serial], by=by)
     until = timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
     asked = HostAction(target=target, purge=method, armed_until=until, by=by, why=_checked_reason(why))
     detail = {"method": method, "serial": target.arming_serial, "model": target.model, "why": asked.why}

@@ -143,7 +143,7 @@ def locked_open_run(run: Run) -> Run:
 def arm_run(*, run: Run, serials: Sequence[str], by: User | None) -> None:
     """Arm a run again with the serial numbers that a person typed.
 
-    Raises Refusal run_not_open, nothing_to_arm or not_armed.
+    Raises Refusal run_not_open, nothing_to_arm, not_armed or token_may_not_arm.
     """
     locked = locked_open_run(run)
     targets = armed_targets(locked)
@@ -151,7 +151,7 @@ def arm_run(*, run: Run, serials: Sequence[str], by: User | None) -> None:
         raise Refusal(
             "nothing_to_arm", f"The remaining trials of run {locked.number} overwrite nothing. Arming is not needed."
         )
-    refuse_untyped(targets, serials)
+    refuse_untyped(targets, serials, by=by)
     arm(run=locked, serials=[target.arming_serial for target in targets], targets=targets, by=by)
     dispatch_after_commit(locked)
     run.refresh_from_db()

@@ -135,7 +135,7 @@ def create_token(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _account(request, 422, token_form=form)
     try:
-        plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
+        plain = create_api_token(user=person(request), **form.cleaned_data)
     except Refusal as refusal:
         form.add_error("name", refusal.message)
         return _account(request, 422, token_form=form)

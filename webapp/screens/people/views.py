@@ -89,6 +89,7 @@ class TokenForm(forms.Form):
         help_text="For example: nightly job on build3.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
+    may_arm = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -235,6 +235,16 @@ def test_it_shows_a_token_once_and_lists_it_by_its_name(admin: Client) -> None:
     assert "required" in admin.post(reverse("create_token"), {"name": " "}).content.decode()
 
 
+def test_a_person_gives_a_token_the_right_to_arm(admin: Client, me: User) -> None:
+    admin.post(reverse("create_token"), {"name": "plain"})
+    admin.post(reverse("create_token"), {"name": "arming", "may_arm": "on"})
+    assert dict(ApiToken.objects.values_list("name", "may_arm")) == {"plain": False, "arming": True}
+    details = AuditEntry.objects.filter(action="token.create", actor=me).values_list("detail", flat=True)
+    assert {detail["name"]: detail["may_arm"] for detail in details} == {"plain": False, "arming": True}
+    cells = re.findall(r"<td>(yes|no)</td>", admin.get(reverse("account")).content.decode())
+    assert sorted(cells) == ["no", "yes"]
+
+
 def test_it_revokes_ones_own_token_and_nobody_elses(admin: Client, me: User) -> None:
     olga = a_user("olga")
     plain = create_api_token(user=olga, name="nightly")
