@@ -161,7 +161,13 @@ NOTHING = (
     Family("A/A: three levels", (level,), allowed=frozenset({K.NO_EFFECT}), x="fact.size", levels=3),
     Family("15 % apart", (level, shifted(math.log(1.15))), allowed=frozenset({K.EFFECT}), words=READ_WRITE),
     Family("at once, linear", (at_once_linear,), allowed=frozenset({K.NO_EFFECT, K.LINEAR}), x="at_once", levels=5),
-    Family("at once, +15 %", (shifted(0.0, math.log(1.15)),), allowed=frozenset({K.NO_EFFECT}), x="at_once", levels=2),
+    Family(
+        "at once, +15 %",
+        (shifted(0.0, math.log(1.15)),),
+        allowed=frozenset({K.NO_EFFECT, K.EFFECT}),
+        x="at_once",
+        levels=2,
+    ),
     Family("at once, by a power", (by_a_power,), allowed=LEVEL_OFF | APART | {K.NO_EFFECT}, x="at_once", levels=8),
 )
 PLANTED = (

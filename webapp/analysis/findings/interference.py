@@ -82,6 +82,8 @@ def _finding(group: Group, remainders: Sequence[_Remainder], sums: Sequence[_Rem
     beside = f"Beside {listed(missing)}" if missing else "At once"
     parts = [f"{beside}, {first.name} keeps {first.words} of its {subject} alone"]
     parts += [f"{each.name} {each.words}" for each in others]
+    if len({each.name for each in remainders}) < len(remainders):  # of mixed reads and writes
+        parts = [f"{part} ({each.shares[0].direction})" for part, each in zip(parts, (first, *others), strict=True)]
     sentences = [f"{listed(parts)}{_points(first)}.", *map(_sum, sums)]
     return Finding(
         kind=FindingKind.INTERFERENCE, sentence=" ".join(sentences), single=False, size=-log(first.ratio.value),

@@ -1,7 +1,7 @@
 """More drives, hosts or threads at once: up to how many they scale, by which law, and what the largest number reaches.
 
 Shared limit: from one alone on, the sum stays the same: with repeats within `SAME` plus `HARDLY` standard errors,
-without them within `SAME`. So whatever limits one limits the sum, too.
+without them `FEWEST` levels within `SAME`. So whatever limits one limits the sum, too.
 
 Capped: the first level is one alone. Up to the knee, each reaches `LINEAR` of its share of a straight line, and at
 least one level does beyond one. From there on values differ by at most `SAME`, and the last level has at most `CAPPED`
@@ -89,6 +89,8 @@ def find(charts: Charts) -> Iterator[Finding]:
 def _shared_limit(charts: Charts, curve: Curve) -> Finding | None:
     noise, last = charts.noise(curve), len(curve) - 1
     if last < 1 or curve.xs[0] != 1 or (noise and noise.sigma > MAX_NOISE * sqrt(min(curve.counts))):
+        return None
+    if len(curve) < FEWEST and not _has_repeats(charts, curve):
         return None
     off = max(curve.logs) - min(curve.logs)
     sigma = noise.sigma if noise and noise.of_repeats else 0.0

@@ -92,7 +92,7 @@ def limits(values: Sequence[float | Sequence[float]]) -> list[str]:
 def test_two_at_once_that_reach_no_more_than_one_share_a_limit() -> None:
     (sentence,) = limits(([1.78e9, 1.77e9, 1.79e9], [1.79e9, 1.78e9, 1.80e9]))
     assert sentence.startswith("2 targets at once reach together what one reaches alone, 1.78 GB/s (within ")
-    assert limits((1.78e9, 1.79e9)) != []
+    assert limits((1.78e9, 1.79e9, 1.78e9, 1.77e9)) != []
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,7 @@ def test_two_at_once_that_reach_no_more_than_one_share_a_limit() -> None:
         (1.78e9, 1.2e9),  # less
         ([1.8e9, 1.2e9, 2.4e9], [1.8e9, 2.4e9, 1.2e9]),  # too noisy to say that they are equal
         (1.78e9,),
+        (1.78e9, 1.79e9),  # two single values may agree by chance
     ],
 )
 def test_other_sums_are_no_shared_limit(values: Sequence[float | Sequence[float]]) -> None:
