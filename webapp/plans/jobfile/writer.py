@@ -31,7 +31,7 @@ MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
 _SAME = (
     ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
-    ("fsync", "fsync_every"), ("nrfiles", "files"), ("rwmixread", "read_percent"),
+    ("fsync", "fsync_every"), ("nrfiles", "files"),
 )  # fmt: skip
 _SWITCHES = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored", "end_fsync")
 _OFFSETS = ("offset", "offset_increment")
@@ -123,6 +123,8 @@ def _options(point: Point) -> Options:
     """The point's fio options."""
     work = fio.workload(point, seed=1)
     options: Options = [("rw", work.pattern + sequence(work)), ("direct", flag(work.direct)), blocks(work)]
+    if work.read_percent is not None:
+        options.append(("rwmixread", str(work.read_percent)))
     options += [(option, str(point[factor])) for option, factor in _SAME if point.get(factor) not in (None, 0, "none")]
     options += [(name, "1") for name in _SWITCHES if point.get(name)]
     options += [_BUFFERS[str(point["buffers"])]] if point["buffers"] in _BUFFERS else []

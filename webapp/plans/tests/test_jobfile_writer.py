@@ -96,6 +96,11 @@ def test_any_plan_comes_back_with_the_same_points(some: list[Part], drop_caches:
     assert keys(read_job_file(write_job_file(plan))) == keys(plan)
 
 
+def test_a_mix_of_no_reads_is_written_because_fio_would_read_half() -> None:
+    plan = read_job_file("[a]\nrw=randrw\nrwmixread=0\nsize=1g\nruntime=10\ntime_based\n")
+    assert "rwmixread=0" in write_job_file(plan).splitlines()
+
+
 def test_many_levels_of_one_factor_come_back() -> None:
     plan = document(part(iodepth="1..400 +1"))
     assert keys(read_job_file(write_job_file(plan))) == keys(plan)
