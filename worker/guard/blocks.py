@@ -42,7 +42,7 @@ def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *,
         _check_loop_file(name)
         if exclusive:
             _refuse_if_any_used(name, others, path, strict=writes)
-            openers.refuse_if_opened(path, _identities((name, *others)), strict=writes)
+            _refuse_if_opened(path, (name, *others), strict=writes)
         if writes:
             refuse_protected(entry, name, policy)
             refuse_unnamed_signatures(entry, name, str(policy.path), held.fd)
@@ -63,7 +63,7 @@ def hold(entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tupl
                 _refuse_shared_files((name, *held.twins), strict=writes)
             if exclusive and programs:
                 _refuse_if_any_used(name, held.twins, held.path, strict=writes)
-                openers.refuse_if_opened(held.path, _identities((name, *held.twins)), strict=writes)
+                _refuse_if_opened(held.path, (name, *held.twins), strict=writes)
 
         watched = writes and ANY_SIGNATURE not in entry.destroy_signatures
         before = own_signatures(name, held.fd) if watched else ()
@@ -115,19 +115,32 @@ def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: 
         refuse_if_used(other, f"{path} (also {sysfs.device_path(other)})", strict=strict)
 
 
+def _refuse_if_opened(path: str, names: Iterable[str], *, strict: bool) -> None:
+    """Refuse the device at the path if a program has one of these open, or a device or file below it.
+
+    A virtual machine may have a whole drive on which this host has found volumes of LVM.
+    """
+    wanted, lower = _reachable(names)
+    openers.refuse_if_opened(path, wanted, lower=lower, strict=strict)
+
+
+def _refuse_if_exported(path: str, names: Iterable[str]) -> None:
+    wanted, lower = _reachable(names)
+    if users := openers.exports(wanted | lower):
+        raise GuardRefused("guard_held", f"{path} is used by {', '.join(users)}: stop it first.")
+
+
+def _reachable(names: Iterable[str]) -> tuple[set[openers.Identity], set[openers.Identity]]:
+    """Of the devices with their partitions and disks, and of everything below them."""
+    devices = {related for name in names for related in (name, sysfs.whole(name), *sysfs.partitions(name))}
+    lower = {each for name in devices for each in sysfs.below(name)}
+    return _identities(devices), _identities(lower - devices)
+
+
 def _identities(names: Iterable[str]) -> set[openers.Identity]:
     """Everything through which another program could use one of these devices without opening it exclusively."""
-    found: set[openers.Identity] = set()
-    for name in names:
-        found |= _device_identities(name)
-        if used := loop_files.loop_file(name):
-            found |= used.file.identities
-    return found
-
-
-def _device_identities(name: str) -> set[openers.Identity]:
-    """Of the device, its partitions, and its disk."""
-    return set().union(*map(openers.device_identities, (name, sysfs.whole(name), *sysfs.partitions(name))))
+    files = (used.file.identities for name in names if (used := loop_files.loop_file(name)))
+    return set().union(*map(openers.device_identities, names), *files)
 
 
 def write_problem(entry: PolicyEntry, policy: Policy) -> str:
@@ -148,7 +161,9 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
         name, path = resolve(entry)
         identify(entry, name)
         if not entry.read_mounted and not own_layout:
-            _refuse_if_any_used(name, twins(name), path, strict=False)
+            others = twins(name)
+            _refuse_if_any_used(name, others, path, strict=False)
+            _refuse_if_exported(path, (name, *others))
     except GuardRefused as refused:
         if not name:
             return Survey(problem=refused.message)
@@ -219,6 +234,12 @@ def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tupl
             "guard_not_destroyable",
             f"{entry.path} would be overwritten{content}; the policy has no destroy = true for {entry.id!r}.",
         )
+    if sysfs.attribute(name, "dm/uuid").startswith("part"):
+        raise GuardRefused(
+            "guard_partition",
+            f"{entry.path} would be overwritten, but it is a partition that kpartx has made: its id contains only its "
+            "number, so nothing tells it from another partition with this number. Use the whole device.",
+        )
     if sysfs.is_partition(name) and not part_uuid(name):
         raise GuardRefused(
             "guard_partition",
@@ -257,11 +278,12 @@ def refuse_if_used(name: str, path: str, *, strict: bool) -> None:
     if found := now.root_disks().intersection((name, *sysfs.below(name))):
         raise GuardRefused("guard_mounted", f"{path} is on {min(found)}, and this host runs from that disk.")
     for each in (name, *sysfs.partitions(name)):
-        if holders := sysfs.holders(each):
+        if holders := (*sysfs.holders(each), *usage.kernel_users(each)):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
     refuse_used_by_loop(name, strict=strict)
     _refuse_shared_files((name,), strict=strict)
-    _refuse_file_in_use(name, now)
+    for each in (name, *sysfs.below(name)):
+        _refuse_file_in_use(each, now)
 
 
 def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
@@ -275,8 +297,11 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
 
 
 def _refuse_shared_files(names: Iterable[str], *, strict: bool) -> None:
-    """Refuse a loop device whose file another one uses: exclusive opening protects the device, not the file."""
-    for name in names:
+    """Refuse a loop device whose file another one uses: exclusive opening protects the device, not the file.
+
+    So do the loop devices below an array or volume.
+    """
+    for name in dict.fromkeys(layer for each in names for layer in (each, *sysfs.below(each))):
         used = loop_files.loop_file(name)
         if used and (others := loop_files.on_files((used.file,), besides=used.loop, strict=strict)):
             raise GuardRefused(

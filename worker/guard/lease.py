@@ -21,6 +21,7 @@ from typing import Self
 import msgspec
 
 from worker.guard import loop_files, openers
+from worker.guard.content import signatures_on
 from worker.guard.loop_files import Numbers
 from worker.guard.refusal import GuardRefused
 from worker.kernel import sysfs, usage
@@ -130,8 +131,9 @@ class Lease:
     def _open(self) -> None:
         try:
             self._descriptors = []
-            for path in (self.path, *map(sysfs.device_path, self.twins)):
-                self._descriptors.append(_opened(path, self._flags))
+            self._descriptors.append(_opened(self.path, self._flags))
+            for twin in self.twins:  # a snapshot may be read-only
+                self._descriptors.append(_opened(sysfs.device_path(twin), self._flags & ~os.O_ACCMODE))
             self._refuse_other_drive()
         except BaseException:
             self._close()
@@ -216,10 +218,24 @@ def _busy_words(path: str, names: tuple[str, ...]) -> str:
     limit = f"for {openers.BUSY_LIMIT_S:g} s"
     if users:
         return f"{path} was busy {limit}. It is used by {users}. Stop that first."
+    content = _content(names[0]) if names else ""
     return (
-        f"{path} was busy {limit}: something has opened it exclusively, and no process shows it. It may be a file "
-        "system that is still being unmounted, LVM, ZFS, md, or a program in a container."
+        f"{path} was busy {limit}: something has opened it exclusively, and no process shows it. {content}"
+        "It may be a file system that is still being unmounted, a ZFS pool (zpool status), DRBD, another part of the "
+        "kernel, or a program in a container."
     )
+
+
+def _content(name: str) -> str:
+    """The signatures on a device, which often tell who uses it, as a sentence.
+
+    A twin is not read: a multipath device without paths would never answer.
+    """
+    try:
+        types = dict.fromkeys(each.type for each in signatures_on(name))
+    except OSError:
+        return ""
+    return f"It contains {', '.join(types)}. " if types else ""
 
 
 def _users(name: str) -> Iterator[str]:
@@ -229,8 +245,10 @@ def _users(name: str) -> Iterator[str]:
         yield from (f"a mount on {mount.shown}" for mount in now.mounts_of(each))
         if each in now.swaps:
             yield "swap"
-    for each in (name, *sysfs.partitions(name)):
+    for each in dict.fromkeys((name, sysfs.whole(name), *sysfs.partitions(name))):
         yield from sysfs.holders(each)
+        yield from usage.kernel_users(each)
+    yield from openers.exports({("block", *pair) for pair in numbers})
     yield from loop_files.on_devices(numbers, strict=False)
     yield from openers.openers({("block", *pair) for pair in numbers}, strict=False)
     yield from (f"files of {process} on it" for process in openers.openers_on_file_system(numbers))

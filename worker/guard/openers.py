@@ -1,4 +1,4 @@
-"""Programs and kernel targets that use a device or file without O_EXCL: QEMU, databases, nvmet, LIO.
+"""Programs and kernel targets that use a device or file without O_EXCL: QEMU, databases, nvmet, LIO, USB gadgets.
 
 Opening exclusively does not exclude them, and sysfs shows no holder. Programs are found by their descriptors and
 mappings in /proc, targets of the kernel by configfs. A file has a better witness: the kernel grants a write lease
@@ -12,6 +12,7 @@ import fcntl
 import functools
 import os
 import platform
+import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -27,8 +28,18 @@ INIT = 1
 # and a file system that was unmounted holds its drive until all its data is written.
 BUSY_LIMIT_S = 20.0
 POLL_S = 0.2
-# Files of configfs that contain the path of an exported device or file.
-_EXPORTS = (("nvmet", "nvmet/subsystems/*/namespaces/*/device_path"), ("LIO", "target/core/*/*/udev_path"))
+# Files of configfs that show an exported device or file. `udev_path` of LIO is only a note, which may be missing.
+_EXPORTS = (
+    ("nvmet", "nvmet/subsystems/*/namespaces/*/device_path"),
+    ("LIO", "target/core/*/*/udev_path"),
+    ("LIO", "target/core/*/*/info"),
+    ("a USB gadget", "usb_gadget/*/functions/*/lun.*/file"),
+)
+_NVME_CONTROLLER = re.compile(r"nvme\d+")
+_LIO_FILE = re.compile(r"File: (.+?)  Size: \d")  # of fileio
+_LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")  # of iblock
+# They have the devices below an array or a multipath device open as long as it exists, and write only metadata.
+_LAYER_DAEMONS = ("mdmon", "multipathd")
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}  # numbers of the system call
 _KCMP_FILES = 2
 _NO_LEASES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # NFS, CIFS, some FUSE
@@ -48,9 +59,17 @@ def identity(facts: os.stat_result) -> Identity:
 
 
 def device_identities(name: str, sys: Path = sysfs.SYS) -> set[Identity]:
-    """Of a block device by its kernel name, and of the character devices that pass commands to it (sg, ng)."""
+    """Of a block device by its kernel name, and of the character devices that pass commands to it.
+
+    These are sg and bsg of SCSI, ng and the controller of NVMe.
+    """
     place = sysfs.node(name, sys)
-    generic = [*place.glob("device/scsi_generic/*/dev"), *(sys / "class/nvme-generic").glob(f"{_generic(name)}/dev")]
+    generic = [
+        *place.glob("device/scsi_generic/*/dev"),
+        *place.glob("device/bsg/*/dev"),
+        *(sys / "class/nvme-generic").glob(f"{_generic(name)}/dev"),
+        *(file for controller in _nvme_controllers(name, sys) for file in controller.glob("dev")),
+    ]
     return {_numbered("block", place / "dev"), *(_numbered("character", each) for each in generic)}
 
 
@@ -59,20 +78,30 @@ def _generic(name: str) -> str:
     return f"ng{name.removeprefix('nvme')}" if name.startswith("nvme") else "none"
 
 
+def _nvme_controllers(name: str, sys: Path) -> set[Path]:
+    places = {place for way in sysfs.ways(name, sys) for place in (way, way.parent)}
+    return {place for place in places if _NVME_CONTROLLER.fullmatch(place.name)}
+
+
 def _numbered(kind: str, file: Path) -> Identity:
     major, _, minor = file.read_text().strip().partition(":")  # raises OSError if the device has gone
     return kind, int(major), int(minor)
 
 
 def refuse_if_opened(
-    shown: str, wanted: Collection[Identity], *, strict: bool = True, proc: Path = PROC, configfs: Path = CONFIGFS
-) -> None:
+    shown: str, wanted: Collection[Identity], *, lower: Collection[Identity] = (), strict: bool = True,
+    proc: Path = PROC, configfs: Path = CONFIGFS,
+) -> None:  # fmt: skip
     """Refuse a target that another program still has open after BUSY_LIMIT_S, or that the kernel exports.
 
-    `strict`: also refuse it if the open files of a process cannot be read.
+    `lower`: of the devices below the target. `strict`: also refuse it if the open files of a process cannot be read, or
+    the path of an export leads nowhere.
     """
     give_up_at = time.monotonic() + BUSY_LIMIT_S
-    while users := (*exports(wanted, configfs), *openers(wanted, proc, strict=strict)):
+    while users := (
+        *exports({*wanted, *lower}, configfs, strict=strict),
+        *openers(wanted, proc, lower=lower, strict=strict),
+    ):
         if time.monotonic() > give_up_at:
             raise GuardRefused("guard_held", f"{shown} is used by {', '.join(users)}: stop it first.")
         time.sleep(POLL_S)
@@ -107,14 +136,42 @@ def _is_open_here_only(shown: str, fd: int) -> bool:
     return True
 
 
-def exports(wanted: Collection[Identity], configfs: Path = CONFIGFS) -> tuple[str, ...]:
-    """Targets of the kernel that export one of these to other hosts."""
-    return tuple(
-        f"{kind} ({file.parent.relative_to(configfs)})"
-        for kind, pattern in _EXPORTS
-        for file in sorted(configfs.glob(pattern))
-        if identity_at(sysfs.text(file)) in wanted
-    )
+def exports(
+    wanted: Collection[Identity], configfs: Path = CONFIGFS, *, strict: bool = False, proc: Path = PROC
+) -> tuple[str, ...]:
+    """Targets of the kernel that export one of these to other hosts. `strict`: or an unknown device or file."""
+    users: dict[str, None] = {}
+    for kind, pattern in _EXPORTS:
+        for file in sorted(configfs.glob(pattern)):
+            user = f"{kind} ({file.parent.relative_to(configfs)})"
+            content = sysfs.text(file)
+            identities = _exported(file.name, content, proc)
+            if not identities.isdisjoint(wanted):
+                users[user] = None
+            elif strict and not identities and _is_active(file, content):
+                users[f"perhaps {user}, because its path leads nowhere"] = None
+    return tuple(users)
+
+
+def _exported(name: str, content: str, proc: Path) -> set[Identity]:
+    """What a file of configfs shows, also if only process 1 sees the path."""
+    if name == "info":
+        if numbers := _LIO_NUMBERS.search(content):
+            return {("block", int(numbers[1]), int(numbers[2]))}
+        path = match[1] if (match := _LIO_FILE.search(content)) else ""
+    else:
+        path = content
+    places = (path, f"{proc}/1/root{path}") if path.startswith("/") else ()
+    return {found for place in places if (found := identity_at(place))}
+
+
+def _is_active(file: Path, content: str) -> bool:
+    """Whether the kernel has the device or file open whose path this file of configfs shows."""
+    if file.name == "device_path":
+        return sysfs.text(file.parent / "enable") == "1"
+    if file.name == "info":
+        return "Status: ACTIVATED" in content and _LIO_FILE.search(content) is not None
+    return file.name == "file" and bool(content)
 
 
 def identity_at(path: str) -> Identity | None:
@@ -128,12 +185,18 @@ def identity_at(path: str) -> Identity | None:
 # ---- processes
 
 
-def openers(wanted: Collection[Identity], proc: Path = PROC, *, strict: bool = True) -> tuple[str, ...]:
+def openers(
+    wanted: Collection[Identity], proc: Path = PROC, *, lower: Collection[Identity] = (), strict: bool = True
+) -> tuple[str, ...]:
     """Other processes that have one of these open or mapped, such as "qemu-system-x86 (process 4711)".
 
+    `lower`: of the devices below the target; the daemons that manage them do not count.
     Raises GuardRefused if `strict` and the open files of a process cannot be read.
     """
-    return _processes_with(lambda item: item in wanted, proc, strict=strict)
+    return _processes_with(
+        lambda process, item: item in wanted or (item in lower and sysfs.text(process / "comm") not in _LAYER_DAEMONS),
+        proc, strict=strict,
+    )  # fmt: skip
 
 
 def openers_on_file_system(numbers: Collection[tuple[int, int]], proc: Path = PROC) -> tuple[str, ...]:
@@ -142,23 +205,23 @@ def openers_on_file_system(numbers: Collection[tuple[int, int]], proc: Path = PR
     A file system that was unmounted with `umount --lazy` lives until they end, and no mount table shows it.
     """
     return _processes_with(
-        lambda item: item[0] == "file" and (os.major(item[1]), os.minor(item[1])) in numbers,
+        lambda _process, item: item[0] == "file" and (os.major(item[1]), os.minor(item[1])) in numbers,
         proc, strict=False, directories=True,
     )  # fmt: skip
 
 
 def _processes_with(
-    is_wanted: Callable[[Identity], bool], proc: Path, *, strict: bool, directories: bool = False
+    is_wanted: Callable[[Path, Identity], bool], proc: Path, *, strict: bool, directories: bool = False
 ) -> tuple[str, ...]:
     """All but this process; init, whose descriptors some hosts hide from root, as far as it can be read."""
     numbers = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
     known: _Mappings = {}
     used = (
-        (number, _used(proc, str(number), known, strict=strict and number != INIT, directories=directories))
+        (proc / str(number), _used(proc, str(number), known, strict=strict and number != INIT, directories=directories))
         for number in sorted(numbers)
         if number != os.getpid()
     )
-    return tuple(_named(proc / str(number)) for number, identities in used if any(map(is_wanted, identities)))
+    return tuple(_named(process) for process, items in used if any(is_wanted(process, item) for item in items))
 
 
 def _used(proc: Path, number: str, known: _Mappings, *, strict: bool, directories: bool) -> Iterator[Identity]:

@@ -9,6 +9,7 @@ As long as it is absent, it protects every device with a member of its kind that
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,24 +21,48 @@ from worker.kernel import sysfs
 from worker.kernel.sysfs import is_part_of, shortened
 from worker.policy import Policy, PolicyEntry
 
-# Other kernel names of the same drive: a LUN or SAS drive with two paths and without multipath.
+# Other devices with the same data: a LUN or SAS drive with two paths that no multipath device combines, a multipath
+# device that has lost its paths, and device-mapper devices on the same device, such as the snapshots of an origin.
 #
 # A mount or an exclusive open of one name does not protect the others. The kernel treats them as different devices.
 
+_ALLOCATING = ("LVM-", "stratis-", "DMRAID-")  # start of the UUIDs of volumes that never share data
+_DM_PARTITION = re.compile(r"part\d+-(.+)")
+
 
 def twins(name: str, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Kernel names of the other paths to the disk of `name`; () if there is only one."""
+    """Kernel names of other devices that show data of the device, or of the drives below it; () if there are none."""
     disk = sysfs.whole(name, sys)
-    if sysfs.kind(disk, sys) != "disk":
-        return ()
-    related = {disk, *sysfs.below(disk, sys), *sysfs.above(disk, sys)}
-    others = (other for other in sysfs.names(sys) if other not in related and sysfs.kind(other, sys) == "disk")
-    return tuple(other for other in others if _same_drive(disk, other, sys))
+    layers = (disk, *sysfs.below(disk, sys))
+    related = {*layers, *sysfs.above(disk, sys)}
+    drives = [each for each in layers if _is_drive(each, sys)]
+    others = (other for other in sysfs.names(sys) if drives and other not in related and _is_drive(other, sys))
+    paths = [other for other in others if any(_same_drive(drive, other, sys) for drive in drives)]
+    beside = (
+        holder
+        for upper in layers
+        if sysfs.kind(upper, sys) == "dm"
+        for lower in sysfs.slaves(upper, sys)
+        for holder in sysfs.holders(lower, sys)
+        if holder not in related and _may_share(upper, holder, lower, sys)
+    )
+    return tuple(dict.fromkeys((*paths, *beside)))
+
+
+def _is_drive(name: str, sys: Path) -> bool:
+    return sysfs.kind(name, sys) == "disk" or _dm_uuid(name, sys).startswith("mpath-")
+
+
+def _dm_uuid(name: str, sys: Path) -> str:
+    return sysfs.attribute(name, "dm/uuid", sys)
 
 
 def _same_drive(one: str, other: str, sys: Path) -> bool:
     """Compare world-wide names; if one of them is missing, serial, model, size and namespace."""
     names = [sysfs.wwid(each, sys) for each in (one, other)]
+    for uuid, path in ((_dm_uuid(one, sys), names[1]), (_dm_uuid(other, sys), names[0])):
+        if uuid:
+            return _is_map_of(uuid, path)
     if all(names):
         return names[0] == names[1]
     facts = [
@@ -50,6 +75,28 @@ def _same_drive(one: str, other: str, sys: Path) -> bool:
         for each in (one, other)
     ]
     return bool(facts[0][0]) and facts[0] == facts[1]
+
+
+def _is_map_of(uuid: str, wwid: str) -> bool:
+    """Whether a multipath device, or a partition of it, is that of a path with this world-wide name.
+
+    multipath uses the spelling of scsi_id(8), which has a digit for the type of the name, or the kernel's.
+    """
+    kind, _, rest = wwid.partition(".")
+    digit = {"naa": "3", "eui": "2", "t10": "1"}.get(kind, "")
+    return bool(wwid) and uuid.endswith((f"mpath-{wwid}", f"mpath-{digit}{'_'.join(rest.split())}"))
+
+
+def _may_share(upper: str, beside: str, lower: str, sys: Path) -> bool:
+    """Whether two device-mapper devices on `lower` may use the same part of it.
+
+    The volumes of LVM on a device never do, except the snapshots of an origin; nor do the partitions of a map.
+    """
+    ours, theirs, base = (_dm_uuid(each, sys) for each in (upper, beside, lower))
+    if any(ours.startswith(start) and theirs.startswith(start) for start in _ALLOCATING):
+        return base.endswith("-real")
+    parts = [_DM_PARTITION.fullmatch(uuid) for uuid in (ours, theirs)]
+    return not all(part and part[1] == base for part in parts)
 
 
 def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
@@ -93,8 +140,7 @@ def _may_consist_of(other: PolicyEntry, name: str, covered: set[str]) -> bool:
     Raises GuardRefused guard_unreadable.
     """
     if "mpath-" in other.identity:
-        paths = (sysfs.wwid(each) for each in covered if not sysfs.is_partition(each))
-        return any(path and other.identity.endswith((f"mpath-{path}", f"mpath-3{path[4:]}")) for path in paths)
+        return any(_is_map_of(other.identity, sysfs.wwid(each)) for each in covered if not sysfs.is_partition(each))
     types = member_types(other.identity)
     if not types or _is_present(other.identity):
         return False

@@ -251,9 +251,13 @@ def _by_device(mounts: tuple[Mount, ...], sys: Path) -> tuple[tuple[str, Mount],
 
 
 def _devices(mount: Mount, groups: tuple[frozenset[str], ...], sys: Path) -> frozenset[str]:
-    """Devices under a mount. btrfs, bcachefs and overlays have anonymous device numbers: use the source instead."""
+    """Devices under a mount, also those of its options, such as `logdev=` of XFS.
+
+    btrfs, bcachefs and overlays have anonymous device numbers: use the source instead.
+    """
     direct = sysfs.name_of(mount.major_minor, sys)
     found = {direct} if direct else {_source_name(part, sys) for part in mount.source.split(":")}
+    found |= {_source_name(value, sys) for option in mount.options.split(",") if (value := option.partition("=")[2])}
     found.discard("")
     return frozenset(found.union(*(group for group in groups if group & found)))
 
@@ -275,6 +279,17 @@ def _btrfs_groups(sys: Path) -> tuple[frozenset[str], ...]:
         with contextlib.suppress(FileNotFoundError):  # unmounted since the folder was listed
             groups.append(frozenset(entry.name for entry in folder.iterdir()))
     return tuple(groups)
+
+
+def kernel_users(name: str, sys: Path = sysfs.SYS, proc: Path = PROC) -> Iterator[str]:
+    """Parts of the kernel that have opened a device exclusively and do not show it as a holder or a mount."""
+    if (proc / "fs/jbd2" / name).exists():
+        yield "a mounted ext4 that has its journal on it"
+    if (sysfs.node(name, sys) / "bcache").exists():
+        yield "bcache"
+    for file in (sys / "block").glob("zram*/backing_dev"):
+        if _source_name(sysfs.text(file), sys) == name:
+            yield file.parent.name
 
 
 def btrfs_members(sys: Path = sysfs.SYS) -> frozenset[str]:

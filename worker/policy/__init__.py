@@ -175,7 +175,8 @@ def _block_problem(entry: PolicyEntry) -> str:
     if entry.destroy and not is_stable(entry.stable_id):
         return (
             f"{entry.stable_id} is only a kernel name, which may mean another disk after a reboot: destroy = true "
-            "is not allowed. Give the disk a serial number (virtual machines: serial=…)."
+            "is not allowed. Give the disk a serial number (virtual machines: serial=…). Network block devices (nbd) "
+            "and volumes of ZFS have none: use their drives."
         )
     wrong = [n for n in entry.destroy_signatures if n in SIGNATURE_NAMES or not _SIGNATURE.fullmatch(n)]
     if wrong:
