@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { axisOf, isGap, spreadsOf, tooltipOf } from "../src/features/benchCharts";
-import { matches } from "../src/features/benchPicker";
+import { inFacets, matches } from "../src/features/benchPicker";
 import { needed } from "../src/features/compareSelected";
 import { lookAt } from "../src/lib/colours";
 
@@ -54,6 +54,18 @@ describe("the search for products", () => {
     expect(matches("Drive models SAMSUNG MZQL21T9HCJR", "mzql samsung")).toBe(true);
     expect(matches("Drive models SAMSUNG MZQL21T9HCJR", "intel")).toBe(false);
     expect(matches("anything", "  ")).toBe(true);
+  });
+
+  test("shows a card that has a chosen value of each facet", () => {
+    const card = { kind: "model", sources: "own import" };
+    expect(inFacets(card, new Map())).toBe(true);
+    expect(inFacets(card, new Map([["sources", new Set(["import", "reference"])]]))).toBe(true);
+    expect(inFacets(card, new Map([["sources", new Set(["reference"])]]))).toBe(false);
+    const other = new Map([
+      ["kind", new Set(["host"])],
+      ["sources", new Set(["own"])],
+    ]);
+    expect(inFacets(card, other)).toBe(false);
   });
 });
 

@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import combinations
 
 from django.db.models import Exists, OuterRef, Subquery
@@ -79,11 +80,20 @@ _DIGEST_SHOWN = 10
 NO_HOSTS: Mapping["Offer", set[str]] = {}
 
 
+class Source(StrEnum):
+    """Where the results of a product are from."""
+
+    OWN = "own"
+    IMPORT = "import"
+    REFERENCE = "reference"
+
+
 @dataclass(frozen=True)
 class Offer:
     product: Product
     text: str
     note: str = ""
+    sources: frozenset[Source] = frozenset({Source.OWN})
 
 
 @dataclass(frozen=True)
@@ -105,7 +115,8 @@ def offered() -> tuple[OfferGroup, ...]:
     """All products with results; the newest of runs, configurations and imports. Six queries."""
     found: dict[Product, Offer] = {}
     for offer in (*_of_targets(), *_of_imports(), *_layouts(), *_configurations(), *_runs()):
-        found.setdefault(offer.product, offer)
+        first = found.get(offer.product, offer)
+        found[offer.product] = replace(first, sources=first.sources | offer.sources)
     by_kind: dict[Kind, list[Offer]] = defaultdict(list)
     for offer in found.values():
         by_kind[offer.product.kind].append(offer)
@@ -151,11 +162,12 @@ def _of_imports() -> Iterator[Offer]:
         if imports[key].slug is None:
             yield from _of_labels(host, controller, drive, serial, layout)
     for key, one in imports.items():
-        note = "reference" if one.slug else "import"
-        yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, note)
+        source = Source.REFERENCE if one.slug else Source.IMPORT
+        sources = frozenset({source})
+        yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, source.value, sources)
         names = part_names(parts[key])
         for part in names if len(names) > 1 or ("", "") in parts[key] else ():
-            yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", note)
+            yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", source.value, sources)
 
 
 def products_of_import(imported: Import) -> list[Product]:
@@ -174,7 +186,7 @@ def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str)
     )  # fmt: skip
     for kind, value, text in named:
         if value:
-            yield Offer(Product(kind, value), text, "imported")
+            yield Offer(Product(kind, value), text, "imported", frozenset({Source.IMPORT}))
 
 
 def _layouts() -> Iterator[Offer]:

@@ -2,6 +2,7 @@
 
 import "../styles/bench.css";
 import "../styles/benchForest.css";
+import "../styles/benchPicker.css";
 import "../styles/picks.css";
 import { initBenchCharts } from "../features/benchCharts";
 import { initBenchLoad } from "../features/benchLoad";

@@ -20,7 +20,7 @@ from webapp.bench.assembly import answer, bench_answer
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.nearest import OwnLevels
 from webapp.bench.per_price import PerPrice
-from webapp.bench.picking import Offer, OfferGroup, Pair, offered, pairs, products_of_results
+from webapp.bench.picking import Offer, OfferGroup, Pair, Source, offered, pairs, products_of_results
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
 from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
@@ -289,7 +289,12 @@ class Picker:
     chosen: tuple[Offer, ...]
     groups: tuple[OfferGroup, ...]
     kept: tuple[tuple[str, str], ...]  # other keys of the address
+    kinds: tuple[tuple[str, str, int], ...]  # value, label and number of products
+    sources: tuple[tuple[str, str, int], ...]
     most: int = MAX_PRODUCTS
+
+
+_SOURCES = {Source.OWN: "Own results", Source.IMPORT: "Imports", Source.REFERENCE: "References"}
 
 
 def _picker(data: QueryDict, chosen: tuple[Product, ...]) -> Picker:
@@ -297,10 +302,13 @@ def _picker(data: QueryDict, chosen: tuple[Product, ...]) -> Picker:
     groups = offered()
     known = {offer.product: offer for group in groups for offer in group.offers}
     rest = [OfferGroup(g.label, tuple(o for o in g.offers if o.product not in chosen)) for g in groups]
+    sources = [(source, sum(source in offer.sources for offer in known.values())) for source in Source]
     return Picker(
         tuple(known.get(product) or Offer(product, product.value) for product in chosen),
         tuple(group for group in rest if group.offers),
         tuple((key, text) for key in data for text in data.getlist(key) if key in KEPT),
+        tuple((g.offers[0].product.kind.value, g.label, len(g.offers)) for g in groups),
+        tuple((source.value, _SOURCES[source], count) for source, count in sources if count),
     )
 
 

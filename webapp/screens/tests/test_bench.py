@@ -56,6 +56,20 @@ def test_without_products_it_proposes_pairs_and_lists_what_has_results(operator:
     assert 'value="run:2"' in page
 
 
+def test_a_product_with_own_and_imported_results_counts_for_both_sources(
+    operator: Client, labs: tuple[Lab, Lab]
+) -> None:
+    an_import(drive=INTEL)
+    picker = operator.get("/bench/").context["picker"]
+    offers = {str(offer.product): offer for group in picker.groups for offer in group.offers}
+    assert offers[f"model:{INTEL}"].sources == {"own", "import"}
+    assert offers[f"model:{SAMSUNG}"].sources == {"own"}
+    counts = {source: count for source, _, count in picker.sources}
+    assert counts["own"] == sum("own" in offer.sources for offer in offers.values())
+    assert counts["import"] == sum("import" in offer.sources for offer in offers.values())
+    assert "reference" not in counts
+
+
 def test_without_results_it_says_what_to_do(operator: Client) -> None:
     assert "No results yet" in operator.get("/bench/").content.decode()
 
