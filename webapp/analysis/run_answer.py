@@ -9,8 +9,8 @@ from uuid import UUID
 
 from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct
 from webapp.analysis.claims import listed
-from webapp.analysis.comparing import comparison_of, read_all, select, select_from
-from webapp.analysis.default_questions import Chosen, load_questions, questions_of
+from webapp.analysis.comparing import RATES, comparison_of, read_all, select, select_from
+from webapp.analysis.default_questions import BLOCK, Chosen, load_questions, questions_of
 from webapp.analysis.evidence import (
     AT_A_LEVEL,
     RunFinding,
@@ -193,15 +193,28 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
 
 
 def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:
-    """The most important first. A value that is out of line in IOPS and in bandwidth is one finding, and so is the same
-    sentence about several questions."""
-    found: dict[object, tuple[Finding, Chosen, Comparison]] = {}
+    """The most important first, each once: also if several questions or both rates show it."""
+    stated: list[tuple[Finding, Chosen, Comparison]] = []
+    seen: set[object] = set()
     for chosen, made in compared:
         further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
         for finding in (*(_differences(made) if chosen.about else ()), *made.findings, *further):
-            same = place_of_evidence(made, finding) if finding.kind in AT_A_LEVEL else finding.sentence
-            found.setdefault(same, (finding, chosen, made))
-    return sorted(found.values(), key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+            names = {finding.sentence, _evidence(made, finding)}
+            if seen.isdisjoint(names):
+                stated.append((finding, chosen, made))
+            seen |= names
+    return sorted(stated, key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+
+
+def _evidence(made: Comparison, finding: Finding) -> object:
+    """What two findings of a run have in common if they say the same. IOPS and bandwidth of one block size are the same
+    measurement, so their findings differ only along the block size. Between two patterns one ratio is enough."""
+    about = finding.about.removeprefix(made.metric)
+    if finding.kind in BETWEEN_CHARTS:
+        return finding.kind, about
+    is_one_rate = made.metric in RATES and made.x != BLOCK
+    rate = "" if is_one_rate or finding.kind in AT_A_LEVEL else made.metric
+    return place_of_evidence(made, finding), rate, "" if finding.kind in AT_A_LEVEL else about
 
 
 def _shares(run: Run, chosen: Chosen) -> list[Share]:

@@ -13,7 +13,7 @@ from webapp.analysis import run_findings, tasks
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.models import FindingsMade, StoredFinding
-from webapp.analysis.run_answer import run_answer
+from webapp.analysis.run_answer import BETWEEN_CHARTS, run_answer
 from webapp.analysis.run_findings import findings_of, make_due, newest
 from webapp.results.validity import mark_run, mark_trial, trust_run
 from webapp.runs.models import Run, RunState, Trial
@@ -172,3 +172,31 @@ def test_a_plans_own_factor_comes_before_ratios_of_its_charts() -> None:
     assert FindingKind.DIRECTION in found
     assert found[0] is FindingKind.EQUAL
     assert found[-1] is FindingKind.DIRECTION
+
+
+def test_the_ratio_of_two_patterns_is_stated_once() -> None:
+    """Several questions and both rates show that writes are faster than reads."""
+    lab = Lab(a_target(a_host("a"), "loop0"))
+    for pattern, block, iops in (
+        ("randread", 4096, 1000.0), ("randwrite", 4096, 1300.0), ("read", 131072, 1000.0), ("write", 131072, 1700.0),
+    ):  # fmt: skip
+        for engine in ("io_uring", "psync"):
+            for scheduler in ("none", "kyber"):
+                values = [iops * (1 + spread) for spread in (0.0, 0.05, -0.05)]
+                lab.measure(*values, pattern=pattern, block_size=block, ioengine=engine, scheduler=scheduler)
+    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    lab.run.refresh_from_db()
+    ratios = [each for each in run_answer(lab.run).findings if each.kind in BETWEEN_CHARTS]
+    assert len(ratios) == 2, [each.sentence for each in ratios]
+
+
+def test_a_limit_over_the_queue_depth_is_stated_in_one_rate() -> None:
+    """At each block size, bandwidth is IOPS times the block size."""
+    lab = Lab(a_target(a_host("a"), "loop0"))
+    for block, iops in ((4096, 1000.0), (131072, 100.0)):
+        for depth in (1, 2, 4, 8, 16, 32):
+            lab.measure(*(iops * min(depth, 4),) * 3, block_size=block, iodepth=depth)
+    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    lab.run.refresh_from_db()
+    limits = [each for each in run_answer(lab.run).findings if each.kind is FindingKind.SATURATION]
+    assert len(limits) == 2, [each.sentence for each in limits]
