@@ -285,7 +285,7 @@ def kernel_users(name: str, sys: Path = sysfs.SYS, proc: Path = PROC) -> Iterato
     """Parts of the kernel that have opened a device exclusively and do not show it as a holder or a mount."""
     if (proc / "fs/jbd2" / name).exists():
         yield "a mounted ext4 that has its journal on it"
-    if (sysfs.node(name, sys) / "bcache").exists():
+    if (sysfs.node(name, sys) / "bcache").exists() and not name.startswith("bcache"):  # it has a link to its own
         yield "bcache"
     for file in (sys / "block").glob("zram*/backing_dev"):
         if _source_name(sysfs.text(file), sys) == name:

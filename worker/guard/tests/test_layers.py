@@ -220,13 +220,16 @@ def test_doctor_and_inventory_show_an_export(allowed: Policy, device: str, monke
 
 def test_it_knows_parts_of_the_kernel_that_hold_a_device_without_a_trace_in_holders(tmp_path: Path) -> None:
     tree = Tree(tmp_path)
-    for name, numbers in (("sda", "8:0"), ("sdb", "8:16"), ("sdc", "8:32")):
+    for name, numbers in (("sda", "8:0"), ("sdb", "8:16"), ("sdc", "8:32"), ("bcache0", "250:0")):
         tree.add(name, "pci0/host0/block", numbers)
     (tree.sys / "class/block/sdb/bcache").mkdir()
+    (tree.sys / "class/block/bcache0/bcache").symlink_to(tree.sys / "class/block/sdb/bcache")
     (tmp_path / "proc/fs/jbd2/sda").mkdir(parents=True)
     (tmp_path / "proc/fs/jbd2/sdc-8").mkdir()  # the journal is in the file system
-    found = [len(tuple(usage.kernel_users(name, tree.sys, tmp_path / "proc"))) for name in ("sda", "sdb", "sdc")]
-    assert found == [1, 1, 0]
+    found = [
+        len(tuple(usage.kernel_users(name, tree.sys, tmp_path / "proc"))) for name in ("sda", "sdb", "sdc", "bcache0")
+    ]
+    assert found == [1, 1, 0, 0]
 
 
 def test_a_device_in_the_options_of_a_mount_is_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
