@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from worker.contract.fio_options import RATE_LIMITS, WRITE_LIMITS
+from worker.contract.fio_options import RATE_LIMITS, WRITE_LIMITS, SubmitMode
 from worker.contract.workload import (
     BlockShare,
     Buffers,
@@ -94,6 +94,8 @@ def _queue(work: FioWorkload) -> Iterator[str]:
     for name, engine in _ONE_ENGINE.items():
         if name in options and work.ioengine is not engine:
             yield f"{name} needs I/O engine {engine}, not {work.ioengine}"
+    if work.options.io_submit_mode == SubmitMode.OFFLOAD and work.ioengine is IoEngine.IO_URING:
+        yield "fio cannot offload the submission of io_uring: use libaio or psync, or io_submit_mode inline"
     if "sqthread_poll_cpu" in options and not work.uring.sqthread_poll:
         yield "sqthread_poll_cpu needs sqthread_poll"
     least, most = work.options.iodepth_batch_complete_min, work.options.iodepth_batch_complete_max
