@@ -282,13 +282,14 @@ AS_ALWAYS = {
             "verify_backlog", "verify_backlog_batch", "verify_async", "iodepth_low", "verify_pattern", "blockalign",
             "openfiles", "runtime", "ramp_time", "startdelay", "filesize", "io_size", "refill_buffers", "zero_buffers",
             "loops", "stonewall", "time_based", "group_reporting", "do_verify", "thread", "create_only", "exitall",
-            "continue_on_error", "overwrite", "percentage_random", "norandommap", "cpus_allowed", "norandommap",
+            "continue_on_error", "overwrite", "percentage_random", "cpus_allowed",
         ),
         ("0",),
     ),
     **dict.fromkeys(
         ("disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "disable_bw", "gtod_reduce"), ("0",)
     ),
+    "norandommap": ("0", "1"),  # sequential jobs have no map
     "stats": ("1",),
     "invalidate": ("1",),
     "scramble_buffers": ("1",),
