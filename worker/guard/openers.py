@@ -35,9 +35,9 @@ _EXPORTS = (
     ("LIO", "target/core/*/*/info"),
     ("a USB gadget", "usb_gadget/*/functions/*/lun.*/file"),
 )
-_NVME_CONTROLLER = re.compile(r"nvme\d+")
-_LIO_FILE = re.compile(r"File: (.+?)  Size: \d")  # of fileio
-_LIO_NUMBERS = re.compile(r"Major: (\d+) Minor: (\d+)")  # of iblock
+_NVME_CONTROLLER = re.compile(r"nvme[0-9]+")
+_LIO_FILE = re.compile(r"File: (.+?)  Size: [0-9]")  # of fileio
+_LIO_NUMBERS = re.compile(r"Major: ([0-9]+) Minor: ([0-9]+)")  # of iblock
 # They have the devices below an array or a multipath device open as long as it exists, and write only metadata.
 _LAYER_DAEMONS = ("mdmon", "multipathd")
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}  # numbers of the system call

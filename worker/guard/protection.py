@@ -27,7 +27,7 @@ from worker.policy import Policy, PolicyEntry
 # A mount or an exclusive open of one name does not protect the others. The kernel treats them as different devices.
 
 _ALLOCATING = ("LVM-", "stratis-", "DMRAID-")  # start of the UUIDs of volumes that never share data
-_DM_PARTITION = re.compile(r"part\d+-(.+)")
+_DM_PARTITION = re.compile(r"part[0-9]+-(.+)")
 
 
 def twins(name: str, sys: Path = sysfs.SYS) -> tuple[str, ...]:
