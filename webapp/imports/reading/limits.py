@@ -17,7 +17,7 @@ _CPU_OF_A_FILE_BYTES = 1024  # each file on disk has the time of so many bytes m
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The defaults keep the memory below 300 MB."""
+    """The defaults keep the memory below 350 MB."""
 
     file_bytes: int = 24 * MIB  # of one file, unpacked
     total_bytes: int = 8 * 1024 * MIB  # of all texts, and again of everything that is unpacked or copied
