@@ -210,11 +210,12 @@ def _evidence(made: Comparison, finding: Finding) -> object:
     """What two findings of a run have in common if they say the same. IOPS and bandwidth of one block size are the same
     measurement, so their findings differ only along the block size. Between two patterns one ratio is enough."""
     about = finding.about.removeprefix(made.metric)
+    if finding.kind in AT_A_LEVEL:
+        return place_of_evidence(made, finding)
     if finding.kind in BETWEEN_CHARTS:
         return finding.kind, about
-    is_one_rate = made.metric in RATES and made.x != BLOCK
-    rate = "" if is_one_rate or finding.kind in AT_A_LEVEL else made.metric
-    return place_of_evidence(made, finding), rate, "" if finding.kind in AT_A_LEVEL else about
+    rate = "" if made.metric in RATES and made.x != BLOCK else made.metric
+    return place_of_evidence(made, finding), rate, about
 
 
 def _shares(run: Run, chosen: Chosen) -> list[Share]:
