@@ -4,7 +4,8 @@ libblkid decides what is a signature. Three additions cover what some of its ver
 
     bcachefs        unknown before util-linux 2.39
     ceph_bluestore  unknown before util-linux 2.36
-    zfs_member      before util-linux 2.40, found only with at least 4 uberblocks; ZFS imports a label with one
+    zfs_member      before util-linux 2.40, found only with at least 4 uberblocks; ZFS imports a label with one, and the
+                    labels of cache devices and spares have none
 
 A GPT is also found if it was written for a disk with sectors of another size. Bridges of USB change that size, and a
 drive that another host may get back is known there.
@@ -36,6 +37,8 @@ _ZFS_LABEL, _ZFS_NVLIST, _ZFS_RING = 256 * 1024, 16 * 1024, 128 * 1024
 _ZFS_NVLIST_HEADS = (b"\x01\x00", b"\x01\x01")  # XDR, either byte order
 _ZFS_UBERBLOCKS = (bytes.fromhex("0cb1ba0000000000"), bytes.fromhex("0000000000bab10c"))
 _ZFS_STEP = 1024
+# Of cache devices and spares: header, version and flags of the list, sizes and length of its first name, in XDR.
+_ZFS_FIRST_NAME, _ZFS_FIRST = 24, b"version\0"
 _GPT_MAGIC = b"EFI PART"  # at the start of the second sector, and of the last one
 _HFSPLUS, _HFSPLUS_BLOCK_SIZE = 1024, 40  # offset of the volume header; of the block size in it, big-endian
 ADDED = ("bcachefs", "ceph_bluestore", "zfs_member")
@@ -94,11 +97,13 @@ def _gpt_headers(fd: int, offset: int, size_bytes: int) -> Iterator[int]:
 
 
 def _zfs_label(fd: int, offset: int, size_bytes: int) -> int | None:
-    """Offset of the first uberblock in a label that ZFS could import; None without one."""
+    """Offset of the first uberblock in a label that ZFS could import, or of a label of a cache device or spare."""
     end = size_bytes - size_bytes % _ZFS_LABEL
     for start in (0, _ZFS_LABEL, end - 2 * _ZFS_LABEL, end - _ZFS_LABEL):
         if start < 0 or os.pread(fd, 2, offset + start + _ZFS_NVLIST) not in _ZFS_NVLIST_HEADS:
             continue
+        if os.pread(fd, len(_ZFS_FIRST), offset + start + _ZFS_NVLIST + _ZFS_FIRST_NAME) == _ZFS_FIRST:
+            return offset + start + _ZFS_NVLIST
         ring = os.pread(fd, _ZFS_LABEL - _ZFS_RING, offset + start + _ZFS_RING)
         for step in range(0, len(ring), _ZFS_STEP):
             if ring[step : step + 8] in _ZFS_UBERBLOCKS:

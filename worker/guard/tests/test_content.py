@@ -44,6 +44,7 @@ def refused_signatures(allowed: Policy, target: int = 0) -> list[tuple[str, str]
         (formats.md_1(SIZE, "1.2"), "linux_raid_member"),
         (formats.intel(SIZE), "isw_raid_member"),
         (formats.zfs_label(SIZE, 3), "zfs_member"),
+        (formats.zfs_spare(), "zfs_member"),
         (((0, b"bluestore block device\n"),), "ceph_bluestore"),
     ],
 )

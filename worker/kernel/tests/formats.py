@@ -49,6 +49,12 @@ def zfs_label(size: int, number: int, uberblocks: int = 1) -> Pieces:
     return ((start + 16 * KIB, b"\x01\x01\0\0" + bytes(8)), *ring)
 
 
+def zfs_spare() -> Pieces:
+    """The first label of a spare, as `zpool create` of OpenZFS 2.1 writes it."""
+    head = b"\x01\x01\0\0" + struct.pack(">IIIII", 0, 1, 36, 32, 7) + b"version\0"
+    return ((16 * KIB, head),)
+
+
 def accidental_journal() -> Pieces:
     """The two bytes of ext's magic number, with the flag of a journal device and nothing else."""
     block = bytearray(1024)
