@@ -155,7 +155,9 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a plan of 50 parts with 200 factors ea
 REDIS_URL = env.broker("SWEETSPOT_REDIS_URL")
 # The broker as hosts reach it, where that differs. Each host has a user of its own there.
 WORKER_REDIS_URL = env.broker_address("SWEETSPOT_WORKER_REDIS_URL", REDIS_URL)
-BROKER_TLS = env.broker_tls(REDIS_URL, ca_file=env.text("SWEETSPOT_REDIS_CA", ""))
+# The private authority of the server's certificate, which the commands for new hosts and clients bring along.
+AUTHORITY = env.existing_file("SWEETSPOT_AUTHORITY")
+BROKER_TLS = env.broker_tls(REDIS_URL, ca_file=env.existing_file("SWEETSPOT_REDIS_CA"))
 
 CELERY_BROKER_URL = REDIS_URL
 CELERY_BROKER_USE_SSL = BROKER_TLS

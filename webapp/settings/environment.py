@@ -43,6 +43,14 @@ def number(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number.") from error
 
 
+def existing_file(name: str) -> str:
+    """A path; "" if none is given."""
+    path = text(name, "")
+    if path and not Path(path).is_file():
+        raise ImproperlyConfigured(f"{name} is {path!r}; there is no such file.")
+    return path
+
+
 def choice(name: str, *choices: str) -> str:
     """One of the words; the first is the default."""
     value = os.environ.get(name, "").strip().lower() or choices[0]
@@ -106,8 +114,6 @@ def broker_address(name: str, default: str) -> str:
 
 def broker_tls(url: str, *, ca_file: str) -> dict[str, Any]:
     """redis-py's options for a rediss:// URL: certificate and name must be right. {} for redis://."""
-    if ca_file and not Path(ca_file).is_file():
-        raise ImproperlyConfigured(f"SWEETSPOT_REDIS_CA is {ca_file!r}; there is no such file.")
     if urlsplit(url).scheme == "redis":
         return {}
     trust = {"ssl_ca_certs": ca_file} if ca_file else {}

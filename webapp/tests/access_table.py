@@ -239,6 +239,7 @@ PAGES: dict[str, Rule] = {
     # workers
     "package-files": look(Who.ANYBODY),  # the command `sweetspot`, without secrets
     "package-file": look(Who.ANYBODY),
+    "authority": look(Who.ANYBODY),  # the certificate of a private authority
     "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
     "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
     "worker-token": act(Who.HOST),

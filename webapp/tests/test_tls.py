@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import redis
 from django.core.management import call_command
-from pytest_django import DjangoDbBlocker
+from pytest_django import DjangoDbBlocker, Settings
 
 from dev.stack import redis_server
 from dev.stack.network import free_port
 from webapp.deploy import certificates
+from webapp.hosts.installer import upgrade_line, worker_wheel
 from webapp.hosts.models import Host
 from webapp.hosts.services import issue_enrolment_token
 from webapp.plans.services import create_plan
@@ -71,6 +72,7 @@ class TlsWeb(Web):
             "SWEETSPOT_PUBLIC_URL": self.url,
             "SWEETSPOT_REDIS_URL": broker.url,
             "SWEETSPOT_REDIS_CA": str(tls / "ca.crt"),
+            "SWEETSPOT_AUTHORITY": str(tls / "ca.crt"),
             "SWEETSPOT_HTTPS": "1",
             "GUNICORN_CMD_ARGS": f"--certfile {tls / 'server.crt'} --keyfile {tls / 'server.key'}",
         }
@@ -152,6 +154,23 @@ def test_it_keeps_its_token_from_a_server_whose_certificate_it_does_not_trust(
         assert "certificate" in done.stderr.lower()
         assert not Host.objects.filter(slug="wary").exists()
     assert not (tmp_path / "state" / "worker.json").exists()
+
+
+def test_the_pasted_line_brings_the_private_authority_along(
+    encrypted: System, settings: Settings, tmp_path: Path, tls: Path
+) -> None:
+    settings.PUBLIC_URL, settings.AUTHORITY = encrypted.web.url, str(tls / "ca.crt")
+    fetched, run, _ = upgrade_line().partition(' && sh "$f"')
+    script = subprocess.run(["sh", "-c", f'{fetched} && cat "$f"'], capture_output=True, text=True, check=True).stdout
+    assert run
+    assert (tls / "ca.crt").read_text().strip() in script
+    assert subprocess.run(["curl", "-fsS", encrypted.web.url], capture_output=True, check=False).returncode == 60
+    address = f"{encrypted.web.url}/worker/{worker_wheel().version}/{worker_wheel().filename}"
+    trusted = ["curl", "-fsS", "--cacert", str(tls / "ca.crt"), "-o", str(tmp_path / "wheel"), address]
+    assert subprocess.run(trusted, capture_output=True, check=False).returncode == 0
+    assert (tmp_path / "wheel").read_bytes() == worker_wheel().content
+    served = ["curl", "-fsSk", f"{encrypted.web.url}/ca.crt"]
+    assert subprocess.run(served, capture_output=True, check=True).stdout == (tls / "ca.crt").read_bytes()
 
 
 def test_it_keeps_its_password_from_a_broker_whose_certificate_it_does_not_trust(

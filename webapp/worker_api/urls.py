@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from webapp.worker_api.views import download, enrol, register, renew_token, report, start
+from webapp.worker_api.views import authority_certificate, download, enrol, register, renew_token, report, start
 
 urlpatterns = [
+    path("ca.crt", authority_certificate, name="authority"),
     path("worker/<str:version>/<str:name>", download, name="worker-download"),
     path("api/worker/v1/enrol", enrol, name="worker-enrol"),
     path("api/worker/v1/token", renew_token, name="worker-token"),

@@ -16,7 +16,7 @@ from webapp.core import tally
 from webapp.core.errors import Refusal
 from webapp.core.models import Counter
 from webapp.core.throttle import Rate
-from webapp.hosts.installer import SCRIPT, install_script, worker_wheel
+from webapp.hosts.installer import SCRIPT, authority, install_script, worker_wheel
 from webapp.hosts.models import Host
 from webapp.hosts.services import enrol as enrol_host
 from webapp.hosts.services import keep_log, register_host
@@ -86,6 +86,15 @@ def download(request: HttpRequest, version: str, name: str) -> HttpResponseBase:
         if wheelhouse and name == wheelhouse.filename:
             return FileResponse(wheelhouse.path.open("rb"), content_type="application/zip")
     raise Http404(f"This server has worker version {wheel.version}. Create a new command on the page “Add host”.")
+
+
+@require_GET
+def authority_certificate(request: HttpRequest) -> HttpResponse:  # noqa: ARG001 - every view has one
+    """For clients; the page of a new token shows its checksum."""
+    certificate = authority()
+    if not certificate:
+        raise Http404("The certificate of this server needs no private authority.")
+    return HttpResponse(certificate, content_type="application/x-pem-file")
 
 
 # Enrolment, the only call of a worker without a token of its own, and the renewal of a token.

@@ -17,9 +17,11 @@ wheel='@WHEEL@'
 sha256='@SHA256@'
 wheels='@WHEELS@' # '' if the server has no wheelhouse
 wheels_sha256='@WHEELS_SHA256@'
+authority='@AUTHORITY@' # '' if the system's authorities are enough
 home=/opt/sweetspot-worker
 command=/usr/local/bin/sweetspot-worker
 policy=/etc/sweetspot-worker/policy.toml
+ca=/etc/sweetspot-worker/ca.crt
 state=/var/lib/sweetspot-worker
 unit=/etc/systemd/system/sweetspot-worker.service
 systemd=/run/systemd/system
@@ -117,11 +119,12 @@ python=$(find_python) || die 'Python 3.11 to 3.14 is required. Install it and ru
 # ---- the worker's files
 
 fetch() { # name, sha256
-  if command -v curl >/dev/null; then curl -fsS -o "$work/$1" "$server/worker/$version/$1"
-  else wget -q -O "$work/$1" "$server/worker/$version/$1"; fi || die "$server/worker/$version/$1 could not be fetched. Nothing was installed."
+  if command -v curl >/dev/null; then curl -fsS ${authority:+--cacert "$work/ca.crt"} -o "$work/$1" "$server/worker/$version/$1"
+  else wget -q ${authority:+--ca-certificate="$work/ca.crt"} -O "$work/$1" "$server/worker/$version/$1"; fi || die "$server/worker/$version/$1 could not be fetched. Nothing was installed."
   printf '%s  %s\n' "$2" "$work/$1" | sha256sum --check --status 2>/dev/null ||
     die "the checksum of $1 is wrong: the file was changed on its way, or the server's version has changed. Nothing was installed. Get a new command from the page “Add host”."
 }
+printf '%s\n' "$authority" >"$work/ca.crt"
 say "fetching the worker $version"
 mkdir "$work/wheels"
 fetch "$wheel" "$sha256"
@@ -163,9 +166,10 @@ if [ ! -e "$policy" ]; then
   install -m 0644 "$deploy/policy.example.toml" "$policy"
   say "policy: $policy allows nothing yet"
 fi
+[ -z "$authority" ] || install -m 0644 "$work/ca.crt" "$ca" # the service reads it
 if [ -n "$token" ]; then
   # shellcheck disable=SC2086 # an option or nothing
-  printf '%s\n' "$token" | "$new/bin/sweetspot-worker" --log-level WARNING enrol --server "$server" --token - --key "$key" $again || die "the host was not enrolled. $kept"
+  printf '%s\n' "$token" | "$new/bin/sweetspot-worker" --log-level WARNING enrol --server "$server" --token - --key "$key" $again ${authority:+--ca "$ca"} || die "the host was not enrolled. $kept"
 fi
 
 use_version() { # its directory

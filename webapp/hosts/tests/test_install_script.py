@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pip
 import pytest
+from pytest_django import Settings
 
 from webapp.hosts import installer, wheelhouse
 from webapp.hosts.installer import Wheel, _wheel
@@ -38,7 +39,8 @@ class Place:
         (root / "served").mkdir()
         (root / "bin").mkdir()
         self.program("fio", "exit 0")
-        self.program("curl", f'while [ "$1" != -o ]; do shift; done; cp "{root}/served/${{3##*/}}" "$2"')
+        copies = f'while [ "$1" != -o ]; do shift; done; cp "{root}/served/${{3##*/}}" "$2"'
+        self.program("curl", f'echo "$@" >>"{root}/curl"; {copies}')
         self.state = root / "var/lib/sweetspot-worker"
         self.state.mkdir(parents=True)
         (self.state / "worker.json").write_text("{}")
@@ -116,6 +118,19 @@ def test_a_new_version_is_swapped_in_and_a_failed_one_leaves_the_old_one(place: 
     place.serve("1.3")
     assert place.run().returncode == 0
     assert (place.version(), place.versions()) == ("1.3", ["1.2", "1.3"])  # the previous one is kept
+
+
+def test_a_private_authority_is_kept_and_all_downloads_trust_it_alone(
+    place: Place, tmp_path: Path, settings: Settings
+) -> None:
+    certificate = tmp_path / "authority.crt"
+    certificate.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n")
+    settings.AUTHORITY = str(certificate)
+    place.serve("1.0")
+    assert (done := place.run()).returncode == 0, done.stderr
+    assert (place.root / "etc/sweetspot-worker/ca.crt").read_text() == certificate.read_text()
+    calls = (place.root / "curl").read_text().splitlines()
+    assert [("--cacert" in call, "-k" in call.split()) for call in calls] == [(True, False)] * 2
 
 
 def test_an_old_version_in_which_something_is_mounted_is_not_deleted(place: Place, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The person's own account (password, e-mail address, tokens, theme), the log-in, and that by an identity provider."""
 
+import hashlib
 import logging
 import math
 from collections.abc import Callable
@@ -37,6 +38,7 @@ from webapp.core.throttle import (
     forgive_try,
     password_slot,
 )
+from webapp.hosts.installer import authority
 from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
 from webapp.screens.people.views import EmailForm, FirstPasswordForm, OwnPasswordForm, TokenForm, revoke
@@ -146,6 +148,8 @@ def create_token(request: HttpRequest) -> HttpResponse:
 @page
 def new_token(request: HttpRequest) -> HttpResponse:
     context = {
+        "authority": request.build_absolute_uri("/ca.crt") if settings.AUTHORITY else "",
+        "authority_sha256": hashlib.sha256(authority().encode()).hexdigest(),
         "token": one_time_secrets.take(request, "token"),
         "api": request.build_absolute_uri("/api/v1/runs"),
         "index": request.build_absolute_uri("/simple/"),
