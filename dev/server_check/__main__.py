@@ -259,6 +259,19 @@ class _Check:
         _expect("certificate", self._run("sha256sum", "/etc/sweetspot/tls/server.crt"), before)
         self._until("the server is ready", self._is_ready)
 
+    def _uninstall(self) -> None:
+        self._run(SERVER, "uninstall")
+        _expect("releases", self._run("sh", "-c", "ls -d /opt/sweetspot 2>/dev/null || true"), "")
+        _expect("units", self._run("systemctl", "list-units", "--plain", "--no-legend", "sweetspot*"), "")
+        self._run("sh", "-c", f"set -e; cd {SOURCE}\n{INSTALL_FROM_ARCHIVE}")
+        _expect("people of the kept database", self._people(), "admin")
+        self._run(SERVER, "uninstall", "--data")
+        left = "/etc/sweetspot /var/backups/sweetspot /var/lib/sweetspot /var/cache/sweetspot"
+        _expect("files", self._run("sh", "-c", f"ls -d {left} {REDIS_USERS} 2>/dev/null || true"), "")
+        databases = self._run("runuser", "-u", "postgres", "--", "psql", "-Atc", "select datname from pg_database")
+        _expect("databases", {"sweetspot", "moved"} & set(databases.split()), {"sweetspot"})
+        _expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
+
     def _people(self) -> str:
         return self._manage_shell(
             "from webapp.core.models import User; print(*User.objects.values_list('username', flat=True))"
@@ -299,6 +312,7 @@ class _Check:
         "another public name": _rename,
         "a certificate of another authority": _own_certificate,
         "upgrade without internet, and roll-back": _upgrade,
+        "removal, a new installation with the kept data, and removal of everything": _uninstall,
     }
 
 
