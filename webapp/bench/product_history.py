@@ -1,6 +1,6 @@
-"""One product over time: its runs, its values in each run, and what changed between runs."""
+"""One product over time: its newest configuration, its runs, its values in each run, and what changed between runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -10,6 +10,7 @@ from webapp.analysis.dimensions import label_of_fact
 from webapp.analysis.facts import VOLATILE
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
+from webapp.bench.specifications import identity
 from webapp.bench.workloads import Panel, Workload
 from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
@@ -65,6 +66,21 @@ class Change:
     after: str
 
 
+def newest(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
+    """At each point of each target, the results with the configuration and the tool of the newest one. Imports have no
+    configuration: all of their results."""
+    last = {(row.target_name, row.point_key): _configured(row) for row in sorted(rows, key=_by_time) if row.run}
+    return tuple(row for row in rows if not row.run or _configured(row) == last[row.target_name, row.point_key])
+
+
+def _configured(row: ResultRow) -> tuple[Hashable, ...]:
+    return (*identity(row), row.tool_and_version)
+
+
+def _by_time(row: ResultRow) -> tuple[datetime, int]:
+    return row.measured_at, row.id
+
+
 def runs(rows: Sequence[ResultRow]) -> list[RunOfProduct]:
     """Newest first."""
     found: dict[int, list[ResultRow]] = {}
@@ -111,7 +127,7 @@ def _values(by_run: Mapping[int, list[ResultRow]], panel: Panel) -> Iterator[Val
 def changes(rows: Sequence[ResultRow]) -> list[Change]:
     """Newest first."""
     targets: dict[str, list[ResultRow]] = {}
-    for row in sorted(rows, key=lambda row: (row.measured_at, row.id)):
+    for row in sorted(rows, key=_by_time):
         targets.setdefault(row.target_name, []).append(row)
     found = [change for own in targets.values() for change in _changes(own)]
     return sorted(found, key=lambda change: change.at, reverse=True)[:MAX_CHANGES]

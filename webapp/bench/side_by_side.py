@@ -522,7 +522,10 @@ class SideBySide:
 
 
 def side_by_side(asked: Asked) -> SideBySide:
-    read = _at_held_levels(read_results(asked.products), asked)
+    return matched_of(asked, _at_held_levels(read_results(asked.products), asked))
+
+
+def matched_of(asked: Asked, read: Read) -> SideBySide:
     names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
     return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.in_no_workload))
 

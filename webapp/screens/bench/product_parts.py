@@ -1,12 +1,11 @@
 """What the pages of products and targets show of their results."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, over_time, runs
+from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, newest, over_time, runs
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
-from webapp.bench.specifications import Specification
+from webapp.bench.side_by_side import Asked, SideBySide, matched_of, side_by_side
 from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
 from webapp.screens.bench.address import bench_address
@@ -40,7 +39,7 @@ class ProductParts:
     results: int
     compare: str  # address of Bench with this product
     filter: str  # key of the filters of Results and Compare
-    header: tuple[Specification, ...]
+    older: int  # results before the newest configuration, which are not in the headlines and curves
     headlines: tuple[ShownRow, ...]
     charts: tuple[ShownChart, ...]
     payload: BenchCharts
@@ -52,11 +51,16 @@ class ProductParts:
 
 def product_parts(product: Product) -> ProductParts | None:
     """None without results. At most eight queries."""
-    found = side_by_side(Asked((product,), product))
-    rows = found.read.rows[product]
+    history = side_by_side(Asked((product,), product))
+    rows = history.read.rows[product]
     if not rows:
         return None
-    times = [one for one in _over_time(found, product) if any(len(own) >= MIN_RUNS for own in one.values.values())]
+    current = newest(rows)
+    older = len(rows) - len(current)
+    found = matched_of(history.asked, replace(history.read, rows={product: current})) if older else history
+    times = [
+        one for one in _over_time(found, history, product) if any(len(own) >= MIN_RUNS for own in one.values.values())
+    ]
     of_product = runs(rows)
     names, colours = found.matched.names, list(found.colours.values())
     return ProductParts(
@@ -65,7 +69,7 @@ def product_parts(product: Product) -> ProductParts | None:
         results=len(rows),
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
-        header=found.header,
+        older=older,
         headlines=tuple(shown_row(found, row, found.matched.texts[row.workload.key]) for row in found.headlines),
         charts=(
             *(_chart(names[product], time_table(one, _words(found, one)), colours_of(one.values)) for one in times),
@@ -102,6 +106,7 @@ def _words(found: SideBySide, one: OverTime) -> str:
     return " · ".join(words)
 
 
-def _over_time(found: SideBySide, product: Product) -> list[OverTime]:
+def _over_time(found: SideBySide, history: SideBySide, product: Product) -> list[OverTime]:
+    """The headlines in all runs."""
     rates = [row for row in found.headlines if row.panel.choice == RATE]
-    return [over_time(found.matched, product, row.title, row.panel, row.workload) for row in rates]
+    return [over_time(history.matched, product, row.title, row.panel, row.workload) for row in rates]

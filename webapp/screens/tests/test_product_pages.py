@@ -13,7 +13,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.side_by_side import Asked, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
-from webapp.results.models import Result, known
+from webapp.results.models import Result, StreamRun, known
 from webapp.screens.bench import product_parts
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.imports import an_import
@@ -52,6 +52,29 @@ def test_a_drive_and_a_target_show_their_own_results_only(operator: Client, labs
     page = operator.get("/hosts/storage2/targets/nvme0/").content.decode()
     assert "6 in 1 run" in page
     assert "Run 1</a>" not in page
+
+
+def test_values_are_those_of_the_newest_configuration(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    """Not a mean over both versions of the firmware. Values over time have both."""
+    parts = operator.get("/hosts/storage1/targets/nvme0/").context["parts"]
+    (highest, *_), made = parts.headlines, operator.get("/api/v1/compare?run=2&x=iodepth&metric=iops").json()
+    (series,) = made["panels"][0]["series"]
+    assert highest.cells[0].value == series["cells"][-1]["text"] == "804"
+    assert (highest.cells[0].n, highest.cells[0].pooled, parts.older) == (2, "", 6)
+    over_time, *_, curve = parts.charts
+    assert [row.cells for row in over_time.table.rows] == [("402",), ("804",)]
+    assert [row.cells for row in curve.table.rows] == [("201",), ("402",), ("804",)]
+
+
+def test_a_new_version_of_the_tool_is_a_new_configuration(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    again = Lab(labs[2].target, version=labs[2].run.version, number=4)
+    results = again.measure(900.0, iodepth=4, facts=FACTS | {"device.firmware": "A"})
+    Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=4))
+    parts = operator.get("/hosts/storage2/targets/nvme0/").context["parts"]
+    assert (parts.older, parts.headlines[0].cells[0].n) == (0, 3)
+    StreamRun.objects.filter(results__in=results).update(engine_version="fio-9.9")
+    parts = operator.get("/hosts/storage2/targets/nvme0/").context["parts"]
+    assert (parts.older, parts.headlines[0].cells[0].n, parts.headlines[0].cells[0].value) == (2, 1, "900")
 
 
 def test_targets_are_not_pooled_over_time(labs: tuple[Lab, Lab, Lab]) -> None:
