@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl
 
+from msgspec import structs
+
 from webapp.analysis.answer import Comparison, Level, Struct
 from webapp.analysis.cells import measured
 from webapp.analysis.comparing import Selected, baseline_of, comparison_of, for_latencies, select
@@ -19,6 +21,7 @@ from webapp.analysis.trial_metrics import COMPARED, totals, with_observed
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.imports.selectors import import_titles
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import IOPS, METRICS, Metric
 from webapp.results.models import Result
@@ -31,6 +34,7 @@ from webapp.screens.explore.payloads import (
     ScatterPoint,
     ScatterSeries,
 )
+from webapp.screens.explore.saved import filters_in_words
 from webapp.trends.models import Baseline
 
 # Lines in the charts of Explore that are no series: published references, and baseline runs with their tolerances.
@@ -271,6 +275,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     references: ReferenceLines | None = None
     scatter: ScatterCharts | None = None
     without: int = 0  # results without the second metric of the scatter chart
+    filters: str = ""  # in words, of frozen numbers: an import that they name may be undone later
 
 
 def answer_of(selected: Selected, options: ViewOptions) -> Answer:
@@ -329,7 +334,8 @@ def answer_to(saved: SavedComparison) -> Answer:
 def packed(query: str) -> bytes:
     """The numbers of now, to be frozen; empty without results. Raises Refusal."""
     answer = _answer_now(query)
-    return frozen(answer) if answer.comparison.results else b""
+    filters = filters_in_words(parse_qsl(query), import_titles())
+    return frozen(structs.replace(answer, filters=filters)) if answer.comparison.results else b""
 
 
 def _answer_now(query: str) -> Answer:

@@ -66,7 +66,8 @@ def _of_explore(saved: SavedComparison) -> dict[str, object]:
     pairs, answer = parse_qsl(saved.query), answer_to(saved)
     options = read_options(pairs)
     context = shown(answer, options, dict(pairs).get("ratios", ""), columns=SERIES_ON_PAPER)
-    return context | {"drawing": explore_drawing(answer, options)}
+    filters = {"filters": answer.filters} if answer.filters else {}
+    return context | filters | {"drawing": explore_drawing(answer, options)}
 
 
 def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, object]) -> HttpResponse:

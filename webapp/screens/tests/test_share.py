@@ -9,17 +9,19 @@ from typing import Any
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from webapp.analysis.models import ComparisonLink, SavedComparison
-from webapp.analysis.services import change_comparison, freeze_comparison
+from webapp.analysis.services import change_comparison, freeze_comparison, frozen
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, reactivate_user, remove_user
 from webapp.hosts.inventory.ceilings import Bound
 from webapp.hosts.inventory.links import Interval
+from webapp.imports.services import undo_import
 from webapp.pictures.elements import SHAPES
 from webapp.results.models import Result
 from webapp.runs.models import Run
@@ -100,6 +102,26 @@ def test_a_frozen_report_keeps_its_numbers(operator: Client, saved: SavedCompari
     assert "Numbers frozen on" not in now
     saved.refresh_from_db()
     assert (saved.frozen, saved.frozen_at) == (None, None)
+
+
+def test_a_frozen_report_names_an_import_that_was_undone(operator: Client, saved: SavedComparison) -> None:
+    table = an_import(title="Vendor A", text="pattern,block_size,iodepth,iops\nrandread,4k,1,500\n")
+    SavedComparison.objects.update(query=f"x=iodepth&import={table.number}")
+    operator.post(f"/comparisons/{saved.pk}/freeze/", follow=True)
+    before = re.sub(r'name="csrf[^>]+>', "", report(operator, saved))
+    assert "“Vendor A”" in before
+    undo_import(table, by=None)
+    assert re.sub(r'name="csrf[^>]+>', "", report(operator, saved)) == before
+
+
+def test_numbers_that_were_frozen_without_filters_are_shown_with_those_of_the_query(
+    operator: Client, saved: SavedComparison
+) -> None:
+    operator.post(f"/comparisons/{saved.pk}/freeze/")
+    saved.refresh_from_db()
+    numbers = msgspec.structs.replace(answer_to(saved), filters="")
+    SavedComparison.objects.update(frozen=frozen(numbers))
+    assert "Filters: Run 1." in report(operator, saved)
 
 
 def sent(page: str, name: str) -> Any:
