@@ -132,6 +132,8 @@ class _Measured:
             return [self._scaling(together, [LABEL]) if together else self.about(LABEL)]
         if STREAMS in self._names:
             return [self._streams()]
+        if self._parts_are_phases():
+            return [self.about(PART, charts=False)]
         factors = self._factors()
         first = [name for name in factors if _rank(name, self._engine.SERIES_BY) < _WORKLOAD]
         asked = [
@@ -142,9 +144,10 @@ class _Measured:
         ]
         return asked or ([self.about(TARGET)] if self._several else [])
 
-    def about(self, *series: str) -> Chosen:
-        """The levels of `series`, compared over everything else."""
-        panel = "" if self._panel in series else self._panel
+    def about(self, *series: str, charts: bool = True) -> Chosen:
+        """The levels of `series`, compared over everything else, in a chart for each level of `CHART_BY` or in one
+        chart."""
+        panel = "" if self._panel in series or not charts else self._panel
         rest = self._rest({*series, panel})
         over_targets = self._several and PRODUCTS.isdisjoint(series)
         over_parts = PART not in (*series, panel) and self._parts_are_alike()
@@ -156,7 +159,8 @@ class _Measured:
 
     def _rest(self, used: Collection[str]) -> list[str]:
         """The factors that vary inside the charts and are neither used nor part of a used change or layout."""
-        part_of = follow_from(CHANGE, self._points) if CHANGE in used else set[str]()
+        points = [{**point, PART: each.part} for point, each in zip(self._points, self._measured, strict=True)]
+        part_of = set[str]().union(*(follow_from(cause, points) for cause in (CHANGE, PART) if cause in used))
         names = [name for name in self._names if name not in used and name not in part_of]
         parts = varying_parts(self._layouts)
         if set(parts) & set(used):
@@ -194,6 +198,15 @@ class _Measured:
         """Whether several parts have equal points on one target."""
         places = {(each.target_name, repr(sorted(each.point.items())), each.part) for each in self._measured}
         return len({place[:2] for place in places}) < len(places)
+
+    def _parts_are_phases(self) -> bool:
+        """Whether parts of the plan are phases of a test, such as iozone's: several factors with names tell them apart,
+        each part has one level of each, and the factor with charts alone does not tell them apart."""
+        names = [name for name in self._names if not _is_axis_of_load(name)]
+        levels = {(each.part, *(repr(each.point.get(name)) for name in names)) for each in self._measured}
+        charts = {repr(point.get(self._panel)) for point in self._points}
+        parts = {each.part for each in self._measured}
+        return "" not in parts and len(names) > 2 and len(levels) == len(parts) > len(charts)
 
     def _several_hosts(self, together: str) -> bool:
         return together == AT_ONCE and len({parted(name)[0] for name in self._targets}) > 1

@@ -91,9 +91,13 @@ def _written_together(works: Iterable[Workload], fastest: float) -> int:
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:
     """Bytes if only the files of one trial are kept at a time."""
-    filled = {(one.stream, one.size_bytes): one.filled_bytes for one in sets}
+    filled = {(one.stream, one.size_bytes, one.is_new): one.filled_bytes for one in sets}
     needed = [
-        tuple((each.name, each.workload.size_bytes or 0) for each in trial.streams if each.target_id == target_id)
+        tuple(
+            (each.name, each.workload.size_bytes or 0, each.workload.creates_files)
+            for each in trial.streams
+            if each.target_id == target_id
+        )
         for trial in trials
         if target_id in trial.target_ids
     ]

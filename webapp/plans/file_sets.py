@@ -28,6 +28,7 @@ class FileSet:
     target_id: str
     size_bytes: int
     build: int  # number of the layout that contains them; 0: none. They are deleted with it.
+    is_new: bool  # each trial creates them again
     files: int
     filled: bool
     space_bytes: int  # with what the workload adds, such as copies
@@ -65,12 +66,13 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
 
 
 def file_sets(trials: Sequence[PlannedTrial], builds: Sequence[Builds]) -> list[FileSet]:
-    used: dict[tuple[str, str, int, int], list[Workload]] = {}
+    used: dict[tuple[str, str, int, int, bool], list[Workload]] = {}
     for trial, build in zip(trials, builds, strict=True):
         for stream in trial.streams if trial.kind is TargetKind.DIRECTORY else ():
             work = stream.workload
             number = build[stream.target_id].number if build else 0
-            used.setdefault((stream.name, stream.target_id, work.size_bytes or 0, number), []).append(work)
+            key = (stream.name, stream.target_id, work.size_bytes or 0, number, work.creates_files)
+            used.setdefault(key, []).append(work)
     return [
         FileSet(
             *key,

@@ -96,6 +96,7 @@ class FioOptions(Message, frozen=True, kw_only=True, omit_defaults=True):
     write_percentage_random: Percent | None = None  # of writes; `percentage_random` is then of reads
     rw_sequencer: RwSequencer | None = None
     file_service_type: Annotated[str, Meta(pattern=rf"^({SERVICE})\Z")] | None = None
+    own_files: bool | None = None  # each job uses one of the files; there are as many files as jobs
     openfiles: Number | None = None
     pre_read: bool | None = None
     invalidate: bool | None = None  # drops the used files from the page cache when they are opened; fio's default is on

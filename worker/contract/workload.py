@@ -325,7 +325,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def size_step_bytes(self) -> int:
-        return math.lcm(*self.block_sizes) * self.threads
+        return math.lcm(*self.block_sizes) * (1 if self.options.own_files else self.threads)
 
     @property
     def one_block_size(self) -> bool:
@@ -344,8 +344,14 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
     @property
     def visits_per_pass(self) -> int:
-        """Sequential jobs divide each file into equal parts, unless they have offsets of their own."""
+        """Sequential jobs divide each file into equal parts, unless they have offsets or files of their own."""
+        if self.options.own_files:
+            return 1
         return self.threads if self.pattern.random or self.options.offset_increment is not None else 1
+
+    @property
+    def files_per_job(self) -> int:
+        return 1 if self.options.own_files else self.files
 
     @property
     def sector_multiples(self) -> tuple[tuple[str, int], ...]:

@@ -100,7 +100,7 @@ def refuse_odd_file(shown: str, facts: os.stat_result) -> None:
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
-_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?[0-9]+\.[0-9]+")  # worker.recipes.base
+_TEST_FILE = re.compile(r"sweetspot\.([a-z][a-z0-9_-]*\.)?[0-9]+\.(new\.)?[0-9]+")  # worker.recipes.base
 _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 
 

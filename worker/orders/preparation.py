@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from worker import engines, inventory, recipes
@@ -30,8 +30,12 @@ def prefill(state: TrialState) -> None:
 
 
 def _prefill(state: TrialState, stream: Stream) -> None:
-    """Write the stream's files unless they are complete."""
+    """Write the stream's files unless they are complete; remove files that the trial creates itself."""
     target, files, names = state.targets[stream.number], state.host.files, recipes.render(stream).files
+    if target.cwd_fd is not None and stream.workload.creates_files:
+        for name in names:
+            with suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=target.cwd_fd)
     if target.cwd_fd is not None and stream.workload.writes:
         for name in names:
             files.forget_other_content(target.cwd_fd, name, stream.workload.buffers)

@@ -66,10 +66,15 @@ class EngineRecipe(Protocol):
 
 def scratch_names(stream: Stream) -> tuple[str, ...]:
     """The stream's files in a directory target. The size is part of the name: trials of one size share files. So is
-    the name of the stream: streams of one trial do not share files."""
-    own = f"{stream.name}." if stream.name else ""
+    the name of the stream: streams of one trial do not share files. New files do not replace prefilled ones."""
+    return tuple(f"{scratch_prefix(stream)}{number}" for number in range(stream.workload.files))
+
+
+def scratch_prefix(stream: Stream) -> str:
+    """The names of the stream's files without their numbers, which start at 0."""
     work = stream.workload
-    return tuple(f"sweetspot.{own}{work.size_bytes}.{number}" for number in range(work.files))
+    name, new = f"{stream.name}." if stream.name else "", "new." if work.creates_files else ""
+    return f"sweetspot.{name}{work.size_bytes}.{new}"
 
 
 def temporary_folder(stream: Stream) -> str:

@@ -90,7 +90,7 @@ def step_workload(
         amount_bytes=step.times * used_bytes if step.amount_bytes is None else step.amount_bytes,
         size_bytes=measured.size_bytes,
         files=measured.files,
-        prefill=measured.prefill,
+        prefill=not measured.creates_files,  # so that it has the same files
         buffers=measured.buffers,
         seed=measured.seed + number * OTHER_OFFSETS,
         options=_options(measured),

@@ -1,6 +1,7 @@
 """The questions of what was measured: one for each factor that varies, matched over everything else."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -44,6 +45,24 @@ def test_each_factor_is_compared_over_all_others_and_settings_come_first() -> No
     found = questions_of(measured(loop=both))
     assert [chosen.about for chosen in found] == ["scheduler", "read_ahead_kb", "ioengine"]
     assert {axes(chosen) for chosen in found} == {("matched", chosen.about, "pattern") for chosen in found}
+
+
+def test_parts_are_phases_if_several_factors_tell_them_apart() -> None:
+    """The rows of one table: reads and re-reads have the same pattern."""
+    given: dict[str, dict[str, Value]] = {
+        "Rewrite": {"pattern": "write", "drop_caches": True},
+        "Read": {"pattern": "read", "drop_caches": True},
+        "Re-read": {"pattern": "read", "drop_caches": False, "pre_read": True, "invalidate": False},
+        "Stride read": {"pattern": "read", "drop_caches": True, "skip": 2**24},
+    }
+    phases = [
+        TargetPoint("a/files", BASE | {"block_size": 2**20, "numjobs": jobs} | point, part=part)
+        for part, point in given.items()
+        for jobs in (1, 2, 10)
+    ]
+    assert [(chosen.about, *axes(chosen)) for chosen in questions_of(phases)] == [("part", "numjobs", "part", "")]
+    two_patterns = [*phases, replace(phases[0], point={**phases[0].point, "pattern": "randwrite"})]
+    assert "part" not in {chosen.about for chosen in questions_of(two_patterns)}
 
 
 def test_targets_are_never_the_question_if_a_factor_has_one() -> None:

@@ -45,7 +45,7 @@ PREFILL = Factor(
     Switch(),
     cost=10,
     default=True,
-    help="files in a directory are written completely before the first read",
+    help="files in a directory are written completely before their first trial; off: a writing trial creates them",
     directories_only=True,
 )
 BUFFERS = Factor(

@@ -63,6 +63,7 @@ ALTERNATIVES = (
     ("amount", "passes"),
     ("offset", "offset_percent"),
     ("offset_increment", "offset_increment_percent"),
+    ("files", "own_files"),
     ("cpus", "numa_node"),
 )
 SILENT_BY = "pattern"
@@ -352,4 +353,5 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
             parts.setdefault(_PART_OF[name], {})[name] = value
         elif name in _CONVERTED:
             fields[name] = _CONVERTED[name](value)
-    return msgspec.convert(fields | parts, FioWorkload)
+    work = msgspec.convert(fields | parts, FioWorkload)
+    return msgspec.structs.replace(work, files=work.threads) if work.options.own_files else work

@@ -87,6 +87,14 @@ FACTORS = (
         "order in which a job uses its files",
         example="roundrobin, random",
     ),
+    _option(
+        "own_files",
+        "File per job",
+        Switch(),
+        "in a directory: each job uses a file of its own, as iozone's threads do, instead of all files",
+        example="on, off",
+        cost=20,
+    ),
     _count("openfiles", "Open files", "files of a job that are open at the same time"),
     _switch("pre_read", "Read into cache", "reads the whole file into the page cache before the measurement"),
     _switch(

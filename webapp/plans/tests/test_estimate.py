@@ -132,6 +132,15 @@ def test_files_that_are_not_written_first_still_need_space() -> None:
     assert made.bytes_written_max == MIB
 
 
+def test_new_files_need_space_beside_those_that_are_written_first() -> None:
+    plan = document(
+        part("write", pattern="write", prefill="off"), part("read", pattern="read"), repeats=1,
+        common={"size": "64M", "amount": "64M"},
+    )  # fmt: skip
+    made = estimate(expand(plan, [directory()], seed=1))
+    assert (made.bytes_written_max, made.space_bytes) == (128 * MIB, 128 * MIB)
+
+
 def test_it_names_the_settings_that_change() -> None:
     made = of(device(), scheduler="none, mq-deadline", nr_requests="64")
     assert made.settings_changed == ("a/loop: Queue size", "a/loop: I/O scheduler")

@@ -70,6 +70,7 @@ LEVELS = {
     "amount": ["1G", "1000"],
     "ramp": ["2s"],
     "prefill": ["off"],
+    "own_files": ["on, off"],
     "buffers": ["zeroes, repeated", "refilled"],
     "drop_caches": ["on, off"],
     "fixedbufs": ["on"],

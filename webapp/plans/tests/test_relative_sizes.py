@@ -54,6 +54,14 @@ def test_files_share_the_size() -> None:
     assert trial.workload.space_bytes == 5 * GIB
 
 
+def test_each_job_passes_through_its_own_file() -> None:
+    plan = document(part("main", pattern="read", passes="1", numjobs="1, 10", own_files="on"), common={"size": "64M"})
+    works = [trial.workload for trial in expand(plan, [directory()], seed=1).trials]
+    assert {(work.files, work.moved_bytes, work.space_bytes) for work in works} == {
+        (jobs, jobs * 64 * MIB, jobs * 64 * MIB) for jobs in (1, 10)
+    }
+
+
 def test_targets_at_once_use_the_smallest() -> None:
     expansion = made(device(), device(id="other", size_bytes=4 * GIB), size_percent="50", at_once="2")
     assert [trial.point["size"] for trial in expansion.trials] == [2 * GIB]

@@ -196,9 +196,31 @@ def test_it_refuses_reads_of_a_large_file_with_a_small_hole(shell: Shell) -> Non
     assert f"Less than 1 % of {image} is unwritten" in shell.out
 
 
-def test_it_refuses_reads_of_an_own_file_that_an_unprefilled_trial_left_with_holes(shell: Shell) -> None:
-    written = {"prefill": False, "pattern": "randwrite", "runtime_s": None, "amount_bytes": 8192}
-    assert shell("run", shell.trial_file(**read_of("scratch", **written))) == 0, shell.out
+def test_a_write_without_prefill_creates_its_file_again(shell: Shell) -> None:
+    """A second trial would else overwrite the blocks that the first one allocated."""
+    given = {"prefill": False, "pattern": "write", "runtime_s": None, "block_bytes": 4096}
+    sizes = []
+    for amount_bytes in (4 << 20, 8192):
+        trial = read_of("scratch", **given, amount_bytes=amount_bytes)
+        assert shell("run", shell.trial_file(**trial)) == 0, shell.out
+        (file,) = shell.folder.glob(".sweetspot/sweetspot.*")
+        sizes.append(file.stat().st_blocks * 512)
+    assert sizes == [4 << 20, 8192]
+
+
+def test_each_job_reads_its_own_prefilled_file(shell: Shell) -> None:
+    given = {"numjobs": 2, "files": 2, "options": {"own_files": True}}
+    assert shell("run", shell.trial_file(**read_of("scratch", **given))) == 0, shell.out
+    files = shell.folder.glob(".sweetspot/sweetspot.*")
+    assert sorted(file.name for file in files) == ["sweetspot.4194304.0", "sweetspot.4194304.1"]
+
+
+def test_it_refuses_reads_of_an_own_file_with_holes(shell: Shell) -> None:
+    assert shell("run", shell.trial_file(**read_of("scratch"))) == 0, shell.out
+    (file,) = shell.folder.glob(".sweetspot/sweetspot.*")
+    size = file.stat().st_size
+    os.truncate(file, 0)
+    os.truncate(file, size)
     assert shell("run", shell.trial_file(**read_of("scratch", prefill=False))) != 0
     assert "is unwritten" in shell.out
     assert "Set `prefill` to on." in shell.out

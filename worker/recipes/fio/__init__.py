@@ -15,7 +15,7 @@ from worker.contract.workload import (
     TargetKind,
     Workload,
 )
-from worker.recipes.base import Recipe, RecipeError, target_names
+from worker.recipes.base import Recipe, RecipeError, scratch_prefix, target_names
 from worker.recipes.fio.problems import parts_of
 from worker.recipes.fio.problems import problems as problems
 
@@ -124,7 +124,7 @@ def _text(value: object) -> str:
 
 # The measured job of the fio engine. The functions explain the choice of options.
 
-PLACED = ("norandommap", "fadvise_hint")  # always in the job, beside the options that decide them
+PLACED = ("norandommap", "fadvise_hint", "own_files")  # in the job beside the options that decide them
 DATA_OPTIONS = (
     "dedupe_percentage",
     "dedupe_mode",
@@ -147,7 +147,7 @@ def render(stream: Stream) -> Recipe:
     """The measured job, as fio job text."""
     work = workload_of(stream)
     options = [
-        *filename(stream),
+        *_files(stream),
         *_region(stream),
         *_pattern(work),
         *_engine(work),
@@ -159,6 +159,13 @@ def render(stream: Stream) -> Recipe:
         *_reporting(work),
     ]
     return Recipe(job_text("sweetspot", options), COMMAND, file_names(stream))
+
+
+def _files(stream: Stream) -> Options:
+    """All jobs use all files, or each job uses the file with its number."""
+    if workload_of(stream).options.own_files:
+        return [("filename_format", f"{scratch_prefix(stream)}$jobnum")]
+    return filename(stream)
 
 
 def _region(stream: Stream) -> Options:
@@ -173,7 +180,7 @@ def _region(stream: Stream) -> Options:
     work = workload_of(stream)
     parts = parts_of(work)
     if parts == 1:
-        return [("size", size_text(work.size_bytes * work.files))] if work.size_bytes else []
+        return [("size", size_text(work.size_bytes * work.files_per_job))] if work.size_bytes else []
     if work.size_bytes is None:
         share = f"{100 // parts}%"
         return [("size", share), ("offset_increment", share)]

@@ -391,7 +391,7 @@ def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str
 # Options whose factor has fio's name and notation. Rate limits of reads and writes are in one option.
 _OTHERWISE = {
     *RATE_LIMITS, "percentage_random", "write_percentage_random", "norandommap", "invalidate", "verify", "offset",
-    "offset_increment", "random_distribution",
+    "offset_increment", "random_distribution", "own_files",
 }  # fmt: skip
 _SAME = tuple(name for name in FioOptions.__struct_fields__ if name not in _OTHERWISE)
 _OFF_AT_ZERO = (

@@ -135,7 +135,8 @@ def _verify(work: FioWorkload) -> Iterator[str]:
         yield "verify of a sequential pattern writes each block once: use an amount up to the size"
     if not work.one_block_size:
         yield "verify needs a single block size"
-    if work.threads > 1 and not work.options.offset_increment and work.pattern.random:
+    shared = not (work.options.offset_increment or work.options.own_files)
+    if work.threads > 1 and shared and work.pattern.random:
         yield "verify needs offset_increment with several random jobs, which would overwrite each other's blocks"
     if (work.options.verify == "pattern") is not bool(work.options.verify_pattern):
         yield "verify=pattern needs verify_pattern, and no other checksum has one"
@@ -213,8 +214,8 @@ def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
 
 
 def parts_of(work: FioWorkload) -> int:
-    """Number of parts of each file or device: one per sequential job, unless the jobs have their own offsets."""
-    return work.threads // work.visits_per_pass
+    """Parts of each file or device: one per sequential job, unless the jobs have offsets or files of their own."""
+    return 1 if work.options.own_files else work.threads // work.visits_per_pass
 
 
 def _mix(work: FioWorkload) -> Iterator[str]:
@@ -349,6 +350,10 @@ def _uneven_percent(parts: int) -> str:
 def _files(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     if work.files > 1 and kind is not TargetKind.DIRECTORY:
         yield f"{work.files} files need a directory target, not a {kind}"
+    if work.options.own_files and kind is not TargetKind.DIRECTORY:
+        yield f"own_files needs a directory target, not a {kind}"
+    elif work.options.own_files and work.files != work.threads:
+        yield f"own_files needs one file for each job: {work.threads} files, not {work.files}"
 
 
 def _seed(work: FioWorkload) -> Iterator[str]:

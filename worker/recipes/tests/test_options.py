@@ -1,5 +1,6 @@
 """Further options of fio: the job text, what fio does with it, and what is refused."""
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -28,6 +29,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     },
     "rw_sequencer": {"rw_sequencer": RwSequencer.IDENTICAL, "run_length": 4},
     "file_service_type": {"file_service_type": "random"},
+    "own_files": {"own_files": True, "numjobs": 2, "files": 2},
     "openfiles": {"openfiles": 2},
     "pre_read": {"pre_read": True, "direct": False},
     "invalidate": {"invalidate": False, "direct": False},
@@ -92,18 +94,24 @@ def using(kind: TargetKind = TargetKind.FILE, **given: Any) -> Any:
 
 def test_fio_parses_every_option(tmp_path: Path) -> None:
     assert set(EXAMPLES) == set(FioOptions.__struct_fields__)
-    texts = [render(using(**given)).job_text for name, given in EXAMPLES.items() if name != "sqthread_poll_cpu"]
+    examples = {name: given for name, given in EXAMPLES.items() if name != "sqthread_poll_cpu"}
+    texts = [render(using(kind_for(name), **given)).job_text for name, given in examples.items()]
     done = subprocess.run(
         ("fio", "--parse-only", "-"), input="\n".join(texts), capture_output=True, text=True, cwd=tmp_path, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def kind_for(name: str) -> TargetKind:
+    return TargetKind.DIRECTORY if name == "own_files" else TargetKind.FILE
+
+
 @pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"sqthread_poll_cpu"}))
 def test_it_renders(name: str) -> None:
-    work = using(**EXAMPLES[name])
-    assert workload_problems(work.workload, TargetKind.FILE) == ()
-    assert name.removeprefix("write_") in options(render(work).job_text)
+    work = using(kind_for(name), **EXAMPLES[name])
+    assert workload_problems(work.workload, kind_for(name)) == ()
+    fio_name = {"own_files": "filename_format"}.get(name, name.removeprefix("write_"))
+    assert fio_name in options(render(work).job_text)
     if name.startswith(("dedupe", "buffer")):  # read data is the same as written data
         directory = using(TargetKind.DIRECTORY, **EXAMPLES[name])
         recipe = render_prefill(directory)
@@ -306,6 +314,52 @@ def test_jobs_with_an_increment_of_0_use_the_same_offsets(tmp_path: Path) -> Non
     assert options(apart.job_text)["size"] == "32k"
     assert (options(together.job_text)["size"], options(together.job_text)["offset_increment"]) == ("64k", "0")
     assert run_fio(together.job_text, tmp_path)["read"]["io_bytes"] == 2 * 64 * KIB
+
+
+@pytest.mark.parametrize(
+    ("files", "kind", "words"),
+    [(3, TargetKind.DIRECTORY, "2 files, not 3"), (2, TargetKind.BLOCK, "own_files needs a directory target")],
+)
+def test_each_job_has_one_file_in_a_directory(files: int, kind: TargetKind, words: str) -> None:
+    work = using(kind, own_files=True, numjobs=2, files=files, pattern=Pattern.READ).workload
+    assert words in " ".join(workload_problems(work, kind))
+
+
+@pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
+def test_each_job_goes_through_its_own_file(tmp_path: Path, pattern: Pattern) -> None:
+    work = using(
+        TargetKind.DIRECTORY, pattern=pattern, own_files=True, numjobs=3, files=3, ioengine=IoEngine.PSYNC, direct=False,
+        runtime_s=None, amount_bytes=3 * MIB, norandommap=False if pattern.random else None,
+    )  # fmt: skip
+    recipe = render(work)
+    assert run_fio(recipe.job_text, tmp_path)["write"]["io_bytes"] == 3 * MIB
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(recipe.files)
+    assert [(tmp_path / name).stat().st_blocks * 512 for name in recipe.files] == [MIB] * 3
+
+
+def test_new_files_are_not_those_that_are_filled_before() -> None:
+    created, filled = (render(using(TargetKind.DIRECTORY, prefill=prefill)).files for prefill in (False, True))
+    assert (created, filled) == (("sweetspot.1048576.new.0",), ("sweetspot.1048576.0",))
+    read = render(using(TargetKind.DIRECTORY, prefill=False, pattern=Pattern.RANDREAD))
+    assert read.files == filled
+
+
+@pytest.mark.parametrize("options_given", [{"pre_read": True, "invalidate": False}, {}])
+def test_a_second_read_reads_the_cache_only_if_it_is_not_dropped(
+    tmp_path: Path, options_given: dict[str, Any]
+) -> None:
+    """Truth: the pages of the file that are in the page cache when fio has just opened it and reads one block."""
+    (tmp_path / "x").write_bytes(bytes(16 * MIB))
+    with (tmp_path / "x").open("rb") as file:
+        os.fsync(file.fileno())
+    work = using(
+        **options_given, pattern=Pattern.RANDREAD, size_bytes=16 * MIB, ioengine=IoEngine.PSYNC, direct=False,
+        runtime_s=None, amount_bytes=4 * KIB, fadvise_hint=FadviseHint.RANDOM,
+    )  # fmt: skip
+    run_fio(render(work).job_text, tmp_path)
+    done = subprocess.run(("fincore", "--bytes", "--raw", "--noheadings", "--output=RES", tmp_path / "x"),
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert (int(done.stdout) == 16 * MIB) is bool(options_given)
 
 
 def test_with_a_map_every_block_is_visited_once(tmp_path: Path) -> None:
