@@ -16,11 +16,11 @@ IDENTITY = frozenset(
         "zoned", "fua", "io_poll",
     )
 ) | {
-    "target", "target.kind", "device", "file_system.size_bytes", "file_system.mount", "filename", "folder",
+    "target", "target.kind", "device", "file_system.size_bytes", "filename", "folder",
 }  # fmt: skip
 
-# Facts that change all the time and do not matter.
-VOLATILE = frozenset({"file_system.size_bytes"})
+# Facts that change all the time and do not matter. Each build of a layout has another mount point.
+VOLATILE = frozenset({"file_system.size_bytes", "file_system.mount"})
 
 # Settings that the kernel changes together with another setting: a consequence, not a second cause.
 EFFECTS: Mapping[str, frozenset[str]] = {

@@ -74,7 +74,7 @@ HEADER = (
     ("Scheduler", "schedulers", SCHEDULER),
 )
 # Names of devices and targets say nothing about the product.
-_NAMES = frozenset({"target", "folder", "device", "device.stable_id", "file_system.mount"}) | VOLATILE
+_NAMES = frozenset({"target", "folder", "device", "device.stable_id"}) | VOLATILE
 
 # Linux, Documentation/ABI/stable/sysfs-block: in bytes, except the one in KiB.
 _SIZES_OF_IO = {

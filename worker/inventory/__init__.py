@@ -1,6 +1,7 @@
 """The inventory: this host's hardware from /sys, /proc and /etc, and from tools of device-mapper and controllers."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from worker import __version__, controllers
@@ -35,7 +36,18 @@ def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
     for over in open_target.devices:
         facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
     facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(open_target, stream).items()}
-    return {key: value[:MAX_TEXT] for key, value in facts.items() if value}
+    known = {key: value[:MAX_TEXT] for key, value in facts.items() if value}
+    return same_in_each_build(known) if open_target.members else known
+
+
+def same_in_each_build(facts: Mapping[str, str]) -> dict[str, str]:
+    """The facts without the mount point and the UUIDs of a layout, which each build draws again: they would make each
+    build another configuration."""
+    return {
+        key: value
+        for key, value in facts.items()
+        if not (key.endswith(".file_system.mount") or value.startswith(("md-uuid-", "dm-uuid-")))
+    }
 
 
 def host_facts(sys: Path = SYS, proc: Path = PROC) -> dict[str, str]:

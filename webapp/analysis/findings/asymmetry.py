@@ -29,8 +29,8 @@ SPECIFICATION = (
 )  # fmt: skip
 EQUALS = frozenset({"target", "host", "serial", "fact.slot", "fact.backplane"})  # as series
 _NAMES = frozenset({
-    "host", "target", "device", "device.serial", "device.stable_id", "device.below", "file_system.mount", "filename",
-    "folder", "slot", "backplane", "table",
+    "host", "target", "device", "device.serial", "device.stable_id", "device.below", "filename", "folder",
+    "slot", "backplane", "table",
 })  # fmt: skip
 
 

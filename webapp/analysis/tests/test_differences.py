@@ -54,6 +54,12 @@ def test_a_factor_without_effect_in_one_series_is_no_confounder(lab: Lab) -> Non
     )
 
 
+def test_the_mount_point_of_a_layout_is_no_difference(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, facts=FACTS | {"stream.0.file_system.mount": "/state/layouts/k3v9"})
+    lab.measure(40.0, 41.0, ioengine="psync", facts=FACTS | {"stream.0.file_system.mount": "/state/layouts/a1b2"})
+    assert compare(ENGINES).single_factor
+
+
 def test_a_fact_that_differs_between_series_is_a_confounder(lab: Lab) -> None:
     lab.measure(10.0, 11.0, numjobs=1)
     lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")

@@ -154,7 +154,10 @@ def _extent(point: Point, work: FioWorkload) -> Options:
     size, percent = point.get("size"), point.get("size_percent", 100 if parts > 1 or "passes" in point else None)
     if isinstance(size, int):
         share = size // parts
-        options += [("size", str(share * work.files_per_job)), *([("offset_increment", str(share))] if parts > 1 else [])]
+        options += [
+            ("size", str(share * work.files_per_job)),
+            *([("offset_increment", str(share))] if parts > 1 else []),
+        ]
     elif isinstance(percent, int) and percent % parts == 0:
         share = percent // parts
         options += [("size", f"{share}%"), *([("offset_increment", f"{share}%")] if parts > 1 else [])]

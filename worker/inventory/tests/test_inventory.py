@@ -108,3 +108,12 @@ def test_it_reads_how_an_array_is_put_together(tmp_path: Path) -> None:
     found = geometry("md0", {}, tmp_path)
     assert found is not None
     assert (found.level, found.members, found.chunk_bytes, found.detail) == ("raid5", 4, 524288, "clean, 1.2")
+
+
+def test_facts_that_each_build_of_a_layout_draws_again_are_left_out() -> None:
+    facts = {"device.md127.model": "md", "stream.0.file_system": "xfs"}
+    drawn = {
+        "device.md127.stable_id": "md-uuid-3c1c:1", "device.dm-0.below.md127": "md-uuid-3c1c:1",
+        "stream.0.file_system.mount": "/var/lib/sweetspot/layouts/k3v9",
+    }  # fmt: skip
+    assert inventory.same_in_each_build(facts | drawn) == facts

@@ -89,6 +89,12 @@ def layouts_of(items: list[Item]) -> list[tuple[str, str]]:
     return [(item.asked, item.observed) for item in items if isinstance(item, SettingRecord) and item.name == "layout"]
 
 
+def record_key(rack: Rack) -> str:
+    """The part of the names of a layout that each build draws again."""
+    (record,) = rack.journal.layouts()
+    return record.key
+
+
 def clear(rack: Rack) -> None:
     end, _ = run(rack, order(rack, ""))
     assert end.outcome is Outcome.DONE, end.message
@@ -104,6 +110,7 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
         assert asked == observed == line
         facts = next(item.facts for item in items if isinstance(item, Observed))
         assert facts["layout"] == line
+        assert not [key for key, value in facts.items() if record_key(rack) in value]
         names = sorted(Path(device).name for device in rack.devices[: 2 if "btrfs" in line else 1])
         started = next(item for item in items if isinstance(item, StreamStarted))
         result = next(item for item in items if isinstance(item, StreamResult))

@@ -345,9 +345,7 @@ def test_new_files_are_not_those_that_are_filled_before() -> None:
 
 
 @pytest.mark.parametrize("options_given", [{"pre_read": True, "invalidate": False}, {}])
-def test_a_second_read_reads_the_cache_only_if_it_is_not_dropped(
-    tmp_path: Path, options_given: dict[str, Any]
-) -> None:
+def test_a_second_read_reads_the_cache_only_if_it_is_not_dropped(tmp_path: Path, options_given: dict[str, Any]) -> None:
     """Truth: the pages of the file that are in the page cache when fio has just opened it and reads one block."""
     (tmp_path / "x").write_bytes(bytes(16 * MIB))
     with (tmp_path / "x").open("rb") as file:
