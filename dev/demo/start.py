@@ -1,7 +1,4 @@
-"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan.
-
-A second call reuses the running services and only runs the plan again.
-"""
+"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan, unless it has results of it."""
 
 import io
 import os
@@ -48,7 +45,11 @@ def main(state: State, *, smallest: bool = False) -> int:
     say("Sweetspot on this machine:")
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
-    status = _run_plan(state, targets, _smallest_plan() if smallest else PLAN)
+    if smallest or not _has_run(PLAN):
+        status = _run_plan(state, targets, _smallest_plan() if smallest else PLAN)
+    else:
+        status = 0
+        say(f"The results of the plan {PLAN} are there, so it is not run again. Start any plan in the browser.")
     if not smallest:
         _build_wheelhouse()
     _print_summary(state)
@@ -156,6 +157,13 @@ def _enrol(state: State) -> None:
         state.write("enrolled_at", addresses)
 
 
+def _has_run(plan: str) -> bool:
+    """Whether a run of the plan ended with all its trials done."""
+    from webapp.runs.models import Run, RunState
+
+    return Run.objects.filter(version__plan__slug=plan, state=RunState.DONE).exists()
+
+
 def _smallest_plan() -> str:
     """The name of a copy of the plan at the smallest scale."""
     from dev.presets.scaling import Scale, scaled
@@ -199,7 +207,7 @@ def _print_summary(state: State) -> None:
     for line in state.read("login").splitlines():
         name, _, value = line.partition(":")
         say(f"{name.capitalize() + ':':<12} {value.strip()}")
-    say("The services keep running. make stop stops them, make clean removes the data, make demo runs the plan again.")
+    say("The services keep running. make stop stops them, make demo starts them again, make clean removes the data.")
     missing = set(lifecycle.LABELS) - set(lifecycle.running(state))
     if missing:
         print_error(f"Stopped unexpectedly: {', '.join(sorted(missing))}; logs are in {state.logs}")
