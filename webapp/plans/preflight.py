@@ -22,7 +22,7 @@ from worker.contract.inventory import Capabilities, Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 from worker.recipes import installation_words, missing_features
-from worker.recipes.layouts.problems import needed
+from worker.recipes.layouts.problems import in_words, needed
 from worker.recipes.steps import writes
 
 # Compares the maximum that a plan would write with the drives' rated endurance.
@@ -133,7 +133,7 @@ def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence
 
 
 def missing_parts(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[str]:
-    """What a host does not support, such as `store1: layouts with md`. A host without a report is left out."""
+    """What a host does not support, such as `store1: layouts with md (package mdadm)`. A host without a report is left out."""
     offered = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
     found = set()
     for trial in _distinct(trials):
@@ -161,9 +161,8 @@ def _parts(trial: PlannedTrial) -> tuple[object, ...]:
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
     lacks = [lack for work in trial.workloads for lack in _missing(work, offered)]
-    lacks += (
-        [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
-    )
+    if trial.layout:
+        lacks += [in_words(part) for part in needed(trial.layout) if part not in offered.layouts]
     return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
 
 

@@ -24,10 +24,11 @@ from worker.kernel.sysfs import is_stable
 from worker.layouts.building import removal_command
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Enrolment, EnrolmentStore, Paths, load_enrolment, prepare_state
-from worker.link.registration import Registration, known_capabilities
+from worker.link.registration import Registration, known_capabilities, offered
 from worker.link.spool import RESERVE_BYTES, Spool, SpoolFull
 from worker.link.targets import layouts_here, read_policy, report_targets_here
 from worker.process.scope import isolation
+from worker.recipes.layouts.problems import PACKAGES, in_words
 from worker.settings import SETTING_NAMES
 
 # Ready-made `[[target]]` tables for drives that the policy does not list.
@@ -229,9 +230,21 @@ def _isolation() -> Check:
     return Check("isolation", State.NOTE, f"child programs run in a {kind}", "Cgroups are more reliable.")
 
 
+def _layouts() -> Check:
+    """For a policy with pools."""
+    parts = offered()
+    can = f"can be built on pools: {', '.join(parts) or 'none'}"
+    lacking = [in_words(part).removeprefix("layouts with ") for part in PACKAGES if part not in parts]
+    if not lacking or os.geteuid() != 0:
+        return Check("layouts", State.OK if parts else State.NOTE, can)
+    advice = "Install the packages whose layouts you want to measure; the kernel must support them too."
+    return Check("layouts", State.NOTE, f"{can}; not: {', '.join(lacking)}", advice)
+
+
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
-        targets = report_targets_here(policy.load(paths.policy, SETTING_NAMES), paths)
+        rules = policy.load(paths.policy, SETTING_NAMES)
+        targets = report_targets_here(rules, paths)
     except policy.PolicyError as error:
         advice = "Trials need a policy. See the example next to the service file."
         yield Check("policy", State.BROKEN, str(error), advice)
@@ -239,6 +252,8 @@ def _policy(paths: Paths) -> Iterator[Check]:
     if not targets:
         advice = "Add a [[target]]; “sweetspot-worker doctor --targets” prints one for each drive."
         yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", advice)
+    if rules.pools:
+        yield _layouts()
     built = layouts_here(paths)
     for target in targets:
         yield _target(target)

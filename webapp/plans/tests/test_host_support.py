@@ -14,7 +14,7 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (part(layout="raid0 x1 chunk 64k"), "layouts with md"),
+        (part(layout="raid0 x1 chunk 64k"), "layouts with md (package mdadm)"),
         (part(scheduler="none"), "setting scheduler"),
         (part(ioengine="libaio"), ""),
     ],

@@ -19,7 +19,10 @@ from worker.contract.signing import key_id
 from worker.contract.tests.damaged import damaged
 from worker.guard.tests import rig
 from worker.kernel.signatures import identity
+from worker.link import registration
 from worker.link.enrolment import ConfigError, find_paths, load_enrolment
+from worker.process.run import find
+from worker.recipes.layouts.problems import PACKAGES
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 from worker.tests.service_orders import POLICY
 
@@ -329,6 +332,33 @@ def test_it_warns_about_targets_whose_reads_reach_no_drive(shell: Shell) -> None
     assert found[0].startswith(f"scratch: {memory} is on tmpfs, which is memory")
     assert found[1].startswith(f"image: 61 % of {image} is unwritten")
     assert len(found) == 2
+
+
+POOL = """[[target]]
+id = "drive"
+kind = "block"
+path = "/dev/disk/by-id/wwn-0x5002538800000001"
+stable_id = "wwn-0x5002538800000001"
+serial = "S1"
+destroy = true
+
+[[pool]]
+id = "bench"
+drives = ["drive"]
+"""
+
+
+@pytest.mark.root
+def test_it_names_the_packages_that_layouts_of_a_pool_lack(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.policy.write_text(POOL)
+    monkeypatch.setattr(registration, "find", lambda programs: "" if programs == ("mdadm",) else find(programs))
+    shell("doctor", "--json")
+    (check,) = (each for each in json.loads(shell.out) if each["name"] == "layouts")
+    assert "md (package mdadm)" in check["found"]
+    monkeypatch.setattr(registration, "find", lambda _: "")
+    shell("doctor", "--json")
+    (check,) = (each for each in json.loads(shell.out) if each["name"] == "layouts")
+    assert all(f"{part} (package" in check["found"] for part in PACKAGES)
 
 
 def test_it_finds_what_is_broken_and_says_what_to_do(shell: Shell, peer: Peer) -> None:

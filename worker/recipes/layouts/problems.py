@@ -43,6 +43,19 @@ def problems(layout: Layout) -> tuple[str, ...]:
     return tuple(problem for rule in _RULES for problem in rule(layout))
 
 
+# Part of a layout -> Debian's package with its program, and what other distributions call it.
+PACKAGES = {
+    "md": "mdadm", "lvm": "lvm2", "xfs": "xfsprogs", "ext4": "e2fsprogs", "btrfs": "btrfs-progs (SUSE: btrfsprogs)",
+    "f2fs": "f2fs-tools", "jfs": "jfsutils", "share": "fdisk (RHEL, SUSE: util-linux)",
+}  # fmt: skip
+
+
+def in_words(part: str) -> str:
+    """A missing part, such as `layouts with md (package mdadm)`. The kernel must support it too."""
+    package = f" (package {PACKAGES[part]})" if part in PACKAGES else ""
+    return f"layouts with {part}{package}"
+
+
 def needed(layout: Layout) -> tuple[str, ...]:
     """The parts that a host must be able to build, by their names in `Capabilities.layouts`."""
     parts = {
