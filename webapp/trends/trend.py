@@ -1,7 +1,7 @@
 """The trend of one metric: a value for each run of a plan at a target, and the steps between runs."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -31,7 +31,7 @@ RunFacts = Mapping[str, frozenset[str]]  # name -> the texts that it had in the 
 
 @dataclass(frozen=True)
 class Change:
-    """`kernel.release`: 6.1.0 before, 6.12.0 after; "" if it was not observed."""
+    """`kernel.release`: 6.1.0 before, 6.12.0 after."""
 
     name: str
     before: str
@@ -57,14 +57,18 @@ def facts_of(runs: Sequence[Run], target: Target, keys: Collection[str]) -> dict
     return {run_id: {name: frozenset(texts) for name, texts in each.items()} for run_id, each in found.items()}
 
 
-def changes(before: RunFacts, after: RunFacts) -> tuple[Change, ...]:
-    """Facts that differ, by name."""
-    names = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    return tuple(Change(name, _text(before.get(name)), _text(after.get(name))) for name in names)
+def changes(runs: Iterable[RunFacts]) -> Iterator[tuple[Change, ...]]:
+    """What differs in each run from the runs before, by name. A fact that a run does not state keeps its value, and one
+    that becomes known is no change: a worker reports more than an older one."""
+    known: dict[str, frozenset[str]] = {}
+    for facts in runs:
+        names = sorted(name for name in known.keys() & facts.keys() if known[name] != facts[name])
+        yield tuple(Change(name, _text(known[name]), _text(facts[name])) for name in names)
+        known |= facts
 
 
-def _text(texts: frozenset[str] | None) -> str:
-    return ", ".join(sorted(texts or ()))
+def _text(texts: frozenset[str]) -> str:
+    return ", ".join(sorted(texts))
 
 
 INCOMPLETE, NO_VALUES = "some points have no valid value of this metric", "no valid value of this metric"
@@ -156,7 +160,8 @@ def trend(history: History, target: Target, metric: Metric, keys: Set[str], dire
             complete.append(one)
     kept, common = _shared(complete, keys, direction, left_out)
     facts = facts_of([one.run for one in kept], target, {key for key, _ in common})
-    runs = [_value(one, common, metric, _changed(facts, kept, place)) for place, one in enumerate(kept)]
+    changed = changes(facts[one.run.pk] for one in kept)
+    runs = [_value(one, common, metric, own) for one, own in zip(kept, changed, strict=True)]
     newest = _cells(kept[-1], keys, direction) if kept else set()
     return Trend(
         metric=metric,
@@ -209,10 +214,6 @@ def _shared(
         common = shared
     order = list(kept[-1].cells) if kept else []
     return kept, [cell for cell in order if cell in common]
-
-
-def _changed(facts: Mapping[UUID, RunFacts], kept: Sequence[RunHistory], place: int) -> tuple[Change, ...]:
-    return changes(facts[kept[place - 1].run.pk], facts[kept[place].run.pk]) if place else ()
 
 
 def _name(run: Run) -> RunName:

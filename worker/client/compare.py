@@ -1,6 +1,7 @@
 """`compare`: whether B is worse than A, by the server's statistics, and the limits of that claim."""
 
 import argparse
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -172,6 +173,9 @@ def _change(ratio: float | None, limit: float = 0.0) -> str:
 
 
 def _interval(row: Row) -> str:
+    """Rounded outwards, as on the server's pages."""
     if row.ratio_low is None or row.ratio_high is None:
         return "–"
-    return f"{_change(row.ratio_low)} to {_change(row.ratio_high)}"
+    ends = ((math.floor, row.ratio_low), (math.ceil, row.ratio_high))
+    low, high = (whole(round(1000 * (ratio - 1), 6)) / 10 for whole, ratio in ends)
+    return f"{low:+.1f} % to {high:+.1f} %"

@@ -5,9 +5,16 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from decimal import ROUND_HALF_UP, Context
 
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_DECIMAL = ("", "k", "M", "G", "T")
+# By the server's unit: times are in ns.
+_SCALES = {
+    "1/s": ("", "k", "M", "G"),
+    "B/s": (" B/s", " kB/s", " MB/s", " GB/s", " TB/s"),
+    "ns": (" ns", " µs", " ms", " s"),
+}
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 
 
 def print_json(value: object) -> None:
@@ -49,32 +56,21 @@ def duration(seconds: float) -> str:
 
 
 def value(unit: str, number: float | None) -> str:
-    """`unit` is that of the server: times are in ns."""
+    """As the server's pages show it, in the largest unit in which it is at least 1 after rounding: 45.6k, 1.23 ms."""
     if number is None:
         return "–"
-    if unit == "ns":
-        return _latency(number)
-    return _decimal(number) + ("" if unit == "1/s" else unit)
-
-
-def _latency(nanoseconds: float) -> str:
-    for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
-        if nanoseconds >= factor:
-            return f"{_digits(nanoseconds / factor)} {unit}"
-    return f"{nanoseconds:.0f} ns"
-
-
-def _decimal(number: float) -> str:
-    for unit in _DECIMAL[:-1]:
-        if abs(number) < 999.5:
-            return f"{_digits(number)} {unit}"
-        number /= 1000
-    return f"{_digits(number)} {_DECIMAL[-1]}"
+    units, place = _SCALES.get(unit, (f" {unit}",)), 0
+    while abs(number) >= 999.5 and place < len(units) - 1:
+        number, place = number / 1000, place + 1
+    return f"{_digits(number)}{units[place]}"
 
 
 def _digits(number: float) -> str:
-    """Three significant digits, without an exponent."""
-    return f"{number:.0f}" if abs(number) >= 99.95 else f"{number:.3g}"
+    """Three significant digits, halves up, without an exponent."""
+    if number == 0:
+        return "0"
+    rounded = _THREE_DIGITS.create_decimal_from_float(number)
+    return f"{rounded:.{max(0, 2 - rounded.adjusted())}f}"
 
 
 def moment(text: str | None) -> str:

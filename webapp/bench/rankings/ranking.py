@@ -33,6 +33,7 @@ class Ranking:
     cells: Cells
     rows: Sequence[ResultRow]
     unread: tuple[str, ...]  # what was left out, because there are too many results
+    newest: int  # results that were read of a target at a point that has more, 0 if all were read
     scores: tuple[ScoreGroup, ...]
 
     @cached_property
@@ -114,13 +115,14 @@ def rank(asked: Question) -> Ranking:
     loads = list(catalogue.counts)
     parts = {each for each in loads if any(part.fits(each) for part in asked.use_case.parts)}
     wanted = [{load} if load else set(), parts, _curve(load, loads) if load else set()]
-    rows, count = read(catalogue, wanted, asked.filter)
-    products = products_of(rows, asked.ranked)
+    found = read(catalogue, wanted, asked.filter)
+    products = products_of(found.rows, asked.ranked)
     rates = cells_of(products, asked.ranked, RATE, across_hosts=asked.across_hosts)
     is_rate = asked.metric == RATE
     cells = rates if is_rate else cells_of(products, asked.ranked, asked.metric, across_hosts=asked.across_hosts)
-    scores = tuple(scores_of(rates, asked)) if count > 1 else ()
-    return Ranking(asked, whole, catalogue, load, cells, rows, ("", "scores", "shared ceilings")[count:], scores)
+    scores = tuple(scores_of(rates, asked)) if found.sets > 1 else ()
+    unread = ("", "scores", "shared ceilings")[found.sets :]
+    return Ranking(asked, whole, catalogue, load, cells, found.rows, unread, found.newest, scores)
 
 
 def _curve(load: Load, loads: Iterable[Load]) -> set[Load]:

@@ -25,33 +25,44 @@ class Products:
     names: Mapping[Product, str]
 
 
-def read(catalogue: Catalogue, wanted: Sequence[Collection[Load]], asked: Filter) -> tuple[list[ResultRow], int]:
-    """The newest results at the wanted loads, and how many sets of loads were read: those at the end are left out if
-    there would be too many results. At most eight queries."""
+@dataclass(frozen=True)
+class Read:
+    """`sets`: how many sets of loads were read; those at the end are left out if there would be too many results.
+    `newest`: so many results were read of a target at a point that has more; 0 if all were read."""
+
+    rows: Sequence[ResultRow]
+    sets: int
+    newest: int
+
+
+def read(catalogue: Catalogue, wanted: Sequence[Collection[Load]], asked: Filter) -> Read:
+    """The newest results at the wanted loads. At most eight queries."""
     keys: list[str] = []
     for count, loads in enumerate(wanted):
         more = [key for key in catalogue.keys_of(loads) if key not in keys]
         pairs = sum(len(catalogue.sources[key]) for key in (*keys, *more))
         if count and pairs * FEWEST > MAX_ROWS:
-            return _rows(keys, catalogue, asked), count
+            return _read(keys, catalogue, asked, count)
         keys += more
-    return _rows(keys, catalogue, asked), len(wanted)
+    return _read(keys, catalogue, asked, len(wanted))
 
 
-def _rows(keys: Sequence[str], catalogue: Catalogue, asked: Filter) -> list[ResultRow]:
+def _read(keys: Sequence[str], catalogue: Catalogue, asked: Filter, sets: int) -> Read:
     pairs = sum(len(catalogue.sources[key]) for key in keys)
     if not pairs:
-        return []
-    newest = max(FEWEST, min(MOST, MAX_ROWS // pairs))
+        return Read((), sets, 0)
+    limit = max(FEWEST, min(MOST, MAX_ROWS // pairs))
     valid = Result.objects.filter(invalid=False, point_key__in=keys).order_by()
     own = valid.exclude(target=None).annotate(
         place=Window(RowNumber(), partition_by=[F("point_key"), F("target"), F("direction")], order_by=F("id").desc())
     )
     imported = valid.exclude(origin=None).order_by("-id").values_list("pk", flat=True)[:MAX_ROWS]
-    ids = [*own.filter(place__lte=newest).values_list("pk", flat=True)[: 4 * MAX_ROWS], *imported]
+    places = dict(own.filter(place__lte=limit + 1).values_list("pk", "place")[: 4 * MAX_ROWS])
+    ids = [*(pk for pk, place in places.items() if place <= limit), *imported]
     # One array: thousands of parameters take longer to write than the query to answer.
     wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [ids])).order_by("id")
-    return [row for row in read_rows(wanted) if asked.admits(row)]
+    rows = [row for row in read_rows(wanted) if asked.admits(row)]
+    return Read(rows, sets, limit if limit + 1 in places.values() else 0)
 
 
 def products_of(rows: Iterable[ResultRow], ranked: Ranked) -> Products:

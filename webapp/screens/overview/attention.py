@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
+from webapp.analysis.words import PERCENT, shown
 from webapp.results.models import KernelLine
 from webapp.runs.models import Run, RunState
 from webapp.schedules.models import Occurrence, OccurrenceState
@@ -123,9 +124,8 @@ def _of_trend(row: Row, scale: Scale) -> Card:
     if row.summary.state is State.FROZE:
         return Card("froze", "‖", "Froze", str(row.target), address, f"in run {row.newest_run}", spark=spark)
     step = row.summary.step
-    change = change_of(step) if step else None
-    title = f"{row.target} {'−' if step and step.ratio < 1 else '+'}{change.size if change else ''}"
-    detail = change.cause if change else ""
+    title = f"{row.target} {shown(step.ratio, PERCENT)}" if step else str(row.target)
+    detail = change_of(step).cause if step else ""
     return Card("slower", "▼", "Slower", title, address, detail, step.at if step else None, spark)
 
 

@@ -12,6 +12,7 @@ from webapp.bench.rankings.groups import Entry, Group, ranked_apart
 from webapp.bench.rankings.question import Ranked
 from webapp.bench.rankings.ranking import Ranking
 from webapp.bench.rankings.standings import Lead
+from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, ratio
 from webapp.results.metrics import IOPS
@@ -151,5 +152,9 @@ def caveats(ranking: Ranking) -> Iterator[str]:
             "Shared ceiling: drives in one host have equal values that stay the same at another load. A link, a "
             "controller or equal drives look like this."
         )
+    if means := dict.fromkeys(f"{entry.name} ({over})" for entry in entries if (over := pooled(entry.rows))):
+        yield f"Means over several configurations: {_named([*means])}."
+    if ranking.newest:
+        yield f"Values are of the newest {ranking.newest} results of each target at each test point."
     if ranking.unread:
         yield f"There are too many results to read those for {' and '.join(ranking.unread)}. Filter them."

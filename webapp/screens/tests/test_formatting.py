@@ -6,6 +6,8 @@ import pytest
 from django.conf import settings
 
 from webapp.core import formatting
+from worker.client import output
+from worker.contract.packing import BEYOND
 
 VECTORS = json.loads((Path(settings.BASE_DIR) / "frontend/tests/vectors/format.json").read_text())
 FORMATTERS: dict[str, Callable[[float], str]] = {
@@ -25,6 +27,12 @@ FORMATTERS: dict[str, Callable[[float], str]] = {
 def test_it_says_what_the_script_side_says(name: str) -> None:
     examples = [tuple(example) for example in VECTORS[name]]
     assert [(value, FORMATTERS[name](value)) for value, _ in examples] == examples
+
+
+@pytest.mark.parametrize(("name", "unit"), [("iops", "1/s"), ("bytesPerSecond", "B/s"), ("latency", "ns")])
+def test_the_command_says_it_too(name: str, unit: str) -> None:
+    examples = [(value, text) for value, text in VECTORS[name] if text != BEYOND]
+    assert [(value, output.value(unit, value)) for value, _ in examples] == examples
 
 
 @pytest.mark.parametrize(

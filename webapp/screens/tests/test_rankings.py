@@ -13,9 +13,11 @@ from webapp.bench.products import read_products
 from webapp.bench.rankings.standings import Lead
 from webapp.bench.side_by_side import read_asked, side_by_side
 from webapp.core.models import User
+from webapp.hosts.models import Target
+from webapp.results.models import known
 from webapp.screens.rankings.bars import axis_of
 from webapp.tests.factories.hosts import a_drive, a_host
-from webapp.tests.factories.results import Lab
+from webapp.tests.factories.results import FACTS, Lab
 
 
 @pytest.fixture
@@ -74,6 +76,23 @@ def test_the_value_is_that_of_bench(operator: Client, drives: None) -> None:
     (panel,) = [panel for panel in matched.panels if panel.metric.key == "iops" and panel.chart == "randread"]
     (key,) = [one.key for one in matched.in_panel(panel) if one.number("iodepth") == 32]
     assert [matched.mean(panel, entry.product, key) for entry in entries] == [entry.summary.mean for entry in entries]
+
+
+def test_it_says_what_its_values_are_means_of(operator: Client, drives: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bench has another value of a drive with more results, and says in its cell over what it is a mean."""
+    again = Lab(Target.objects.get(model="A"), number=4)
+    again.measure(*3 * [150.0], iodepth=1, facts=FACTS | {"device.firmware": "B"})
+    bench = side_by_side(known(read_asked(["model:A"])))
+    rows = [row for group in bench.groups for row in group.rows if row.panel.chart == "randread"]
+    (cell,) = (row.cells[0] for row in rows if row.workload.concurrency == 1)
+    page = shown(operator, "/rankings/?iodepth=1&pattern=randread")
+    ranking, caveats = page["ranking"], page["caveats"]
+    assert ranking.newest == 0
+    assert known(cell).pooled in "".join(caveats)
+    monkeypatch.setattr("webapp.bench.rankings.rows.MOST", 4)
+    page = shown(operator, "/rankings/?iodepth=1&pattern=randread")
+    assert page["ranking"].newest == 4
+    assert len(page["caveats"]) == len(caveats) + 1
 
 
 def test_a_filter_stands_above_the_page_and_can_be_removed(operator: Client, drives: None) -> None:

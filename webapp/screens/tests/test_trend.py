@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import astuple
 
 import pytest
 from django.test import Client
 
+from webapp.analysis.dimensions import label_of_fact
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
 from webapp.plans.models import PlanVersion
@@ -65,6 +67,32 @@ def test_it_shows_steps_with_their_date_size_and_what_changed(operator: Client, 
     assert "2024-05-13" in shown
     assert "Kernel: 6.1.0 → 6.12.0" in shown
     assert "Geometric mean over 2 cells" in shown
+
+
+def test_trend_and_target_name_the_same_changes(operator: Client, nights: Nights) -> None:
+    """A fact that becomes known is no change, and one that a run does not state keeps its value."""
+    for nodes in ({}, {"host.numa_nodes": "1"}, {}, {"host.numa_nodes": "2"}):
+        nights.run(1000, facts=FACTS | nodes)
+    expected = [(4, "host.numa_nodes", "1", "2")]
+    in_trend = [(run.run.number, *astuple(change)) for run in nights.trend().runs for change in run.changed]
+    parts = operator.get("/hosts/a/targets/scratch/").context["parts"]
+    of_target = [(change.run, change.label, change.before, change.after) for change in parts.changes]
+    assert in_trend == expected
+    assert of_target == [(run, label_of_fact(name), *texts) for run, name, *texts in expected]
+
+
+def test_a_change_has_the_digits_of_explore_on_every_page(operator: Client, nights: Nights) -> None:
+    for speed in (*11 * [1000], *5 * [957.4]):
+        nights.run(speed, spread=0.0001)
+    make_due(60)
+    made = operator.get("/api/v1/compare?x=iodepth&series=run&run=1&run=16&baseline=1&ratios=percent").json()
+    (series,) = (each for each in made["panels"][0]["series"] if not each["is_baseline"])
+    text = series["cells"][0]["against_baseline"]["text"]
+    assert text == "−4.3 %"
+    shown = page_of(operator, ADDRESS)
+    assert set(re.findall(r"−4[.\d]* %", shown)) == {text}
+    for address in ("/trends/", "/", "/hosts/a/"):
+        assert set(re.findall(r"(?:▼ |−)(4[.\d]* %)", page_of(operator, address))) == {text.lstrip("−")}, address
 
 
 def test_it_says_that_there_are_too_few_runs(operator: Client, nights: Nights) -> None:

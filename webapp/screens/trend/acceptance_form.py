@@ -10,6 +10,7 @@ from django.http import QueryDict
 from webapp.analysis.dimensions import label_of_fact
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
 from webapp.analysis.verdicts import Row
+from webapp.analysis.words import PERCENT, interval, shown
 from webapp.core import formatting
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
@@ -64,9 +65,6 @@ def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], targe
     """`points` has the point of each cell; `names` are the factors that are shown."""
     key, direction = row.cell or ("", "")
     ratio = row.ratio
-    interval = ""
-    if ratio and ratio.low is not None and ratio.high is not None:
-        interval = f"{percent_change(ratio.low)} to {percent_change(ratio.high)}"
     return ShownRow(
         row,
         target,
@@ -76,7 +74,7 @@ def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], targe
         row.metric.format(row.value),
         _ratio_text(ratio.value, row.limit) if ratio else "–",
         _change_text(ratio.value, row.limit) if ratio else "–",
-        interval or "–",
+        (interval(ratio, PERCENT) if ratio else "") or "–",
         limit_text(row.metric, row.tolerance),
     )
 
@@ -92,21 +90,17 @@ def _ratio_text(ratio: float, limit: float) -> str:
 
 def _change_text(ratio: float, limit: float) -> str:
     """−25.04 %, if the limit is −25 %: else as many digits as elsewhere."""
-    if percent_change(ratio) != percent_change(limit):
-        return percent_change(ratio)
+    change = shown(ratio, PERCENT)
+    if change != shown(limit, PERCENT):
+        return change
     texts = [tuple(f"{100 * (value - 1):+.{n}f}" for value in (ratio, limit)) for n in range(1, MAX_DIGITS)]
     longer = next((own for own, other in texts if own != other), "")
-    return f"{longer.replace('-', '−')} %" if longer else percent_change(ratio)
+    return f"{longer.replace('-', '−')} %" if longer else change
 
 
 def limit_text(metric: Metric, tolerance: float) -> str:
     """The tolerance with the sign of a change for the worse: −5 %."""
     return f"{'+' if metric.lower_is_better else '−'}{tolerance:g} %"
-
-
-def percent_change(ratio: float) -> str:
-    """−12.3 %, +4.00 %."""
-    return f"{'+' if ratio > 1 else ''}{formatting.percent(100 * (ratio - 1))}"
 
 
 # The address of an acceptance test: `baseline=import=16&candidate=import=1&candidate.factor.read_ahead_sectors=8192&
@@ -396,8 +390,8 @@ def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_on
         levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in (theirs, mine)]
         apart = levels[0] != levels[1] and all(len(own) == 1 for own in levels)
         if name not in named and (apart or name in ignored):
-            shown = " | ".join(map(_level_words, levels))
-            options.append(Option(name, f"{words.label(name)}: {shown}", name in ignored))
+            texts = " | ".join(map(_level_words, levels))
+            options.append(Option(name, f"{words.label(name)}: {texts}", name in ignored))
     return Pick("ignore", "Ignored factors", tuple(options))
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from webapp.analysis.words import PERCENT, shown
 from webapp.core import formatting
 from webapp.trends.summaries import Row, State, Step
 from worker.contract.workload import TargetKind
@@ -65,10 +66,8 @@ class Change:
 def change_of(step: Step) -> Change:
     causes = [label.rpartition(".")[2].replace("_", " ") for label in step.changed]
     more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
-    percent = abs(100 * (step.ratio - 1))
-    return Change(
-        f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %", f"{causes[0]}{more} changed" if causes else ""
-    )
+    size = shown(step.ratio, PERCENT).lstrip("+−")
+    return Change(size, f"{causes[0]}{more} changed" if causes else "")
 
 
 def trend_address(row: Row) -> str:

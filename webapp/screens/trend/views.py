@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 
 from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.analysis.verdicts import LABELS, Outcome
+from webapp.analysis.words import PERCENT, shown
 from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
@@ -36,7 +37,6 @@ from webapp.screens.trend.acceptance_form import (
     address_of,
     baseline_form,
     imported_in,
-    percent_change,
     read_address,
     read_tolerances,
     refused_form,
@@ -227,8 +227,8 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID) -> TrendAnswer:
     chosen = choose(address, history, offered, metric)
     found = trend(history, target, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
-    runs, shown = [one.run for one in history.runs], {one.run.pk for one in found.runs}
-    outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in shown])
+    runs, in_trend = [one.run for one in history.runs], {one.run.pk for one in found.runs}
+    outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])
     names = varying([cell.point for cell in found.cells])
     return TrendAnswer(
         metric=metric,
@@ -291,7 +291,7 @@ def _middle_ms(step: Step) -> int:
 
 
 def _size(step: Step) -> str:
-    return percent_change(step.ratio)
+    return shown(step.ratio, PERCENT)
 
 
 def _step_row(step: Step, metric: Metric) -> StepRow:
@@ -313,7 +313,7 @@ def _cell_rows(found: Trend, names: tuple[str, ...], plan: Plan, target: Target)
     return [
         CellRow(
             words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
-            percent_change(cell.last / cell.first),
+            shown(cell.last / cell.first, PERCENT),
             urlencode(base | cell_address(cell.point, cell.direction, names)),
         )
         for cell in found.cells
@@ -324,10 +324,10 @@ def _list(request: HttpRequest) -> HttpResponse:
     """Every plan at every target with an ended run, or those that fit the address; one alone is opened. At most four
     queries."""
     plan, target = plan_and_target(request.GET)
-    shown = [row for row in summaries() if plan in (None, row.plan) and target in (None, row.target)]
-    if (plan or target) and len(shown) == 1:
-        return redirect(trend_address(shown[0]))
-    return render(request, "screens/trends.html", {"plan": plan, "target": target, **trend_list(request.GET, shown)})
+    rows = [row for row in summaries() if plan in (None, row.plan) and target in (None, row.target)]
+    if (plan or target) and len(rows) == 1:
+        return redirect(trend_address(rows[0]))
+    return render(request, "screens/trends.html", {"plan": plan, "target": target, **trend_list(request.GET, rows)})
 
 
 @page
