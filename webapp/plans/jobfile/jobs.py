@@ -8,6 +8,7 @@ option sets a factor, is what every trial does, or is named in `notes`, the diff
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from webapp.plans.engines import fio
 from webapp.plans.engines.fio import MAX_PASSES
@@ -19,11 +20,13 @@ from worker.contract.workload import Buffers, IoEngine, Pattern
 from worker.recipes.fio.options import (
     ALLOWED,
     DEFAULTS,
+    OF_OTHER_ENGINES,
     REFUSED,
     Meaning,
     Option,
     OptionRefused,
     in_bytes,
+    is_engine,
     misread_time,
     opposite_units,
     read_count,
@@ -148,10 +151,13 @@ def _stated(job: Job) -> None:
 def _last_lines(job: Job) -> dict[str, Line]:
     """Option -> its effective line: the last one, under any of its names."""
     found: dict[str, Line] = {}
+    engine = next((line.value for line in reversed(job.section.lines) if line.option == "ioengine"), "psync")
     for line in job.section.lines:
         option = ALLOWED.get(line.option)
         if option is None:
-            if line.complete and DEFAULTS.get(line.option) != line.value:
+            default = DEFAULTS.get(line.option) == line.value
+            of_engine = not is_engine(engine) and line.option not in REFUSED.keys() - {*OF_OTHER_ENGINES}
+            if line.complete and not default and not of_engine:  # the refused engine is the cause
                 job.problems.append(JobProblem(line.number, line.option, _not_supported(line.option)))
             continue
         found.pop(option.name, None)
@@ -161,8 +167,10 @@ def _last_lines(job: Job) -> dict[str, Line]:
 
 
 def _not_supported(option: str) -> str:
-    why = REFUSED.get(option, "fio 3.33 does not know it, or it belongs to another I/O engine")
-    return f"is not supported by Sweetspot: {why}. Remove it."
+    if option in REFUSED:
+        return f"is not supported by Sweetspot: {REFUSED[option]}. Remove it."
+    like = get_close_matches(option, ALLOWED, n=1, cutoff=0.85)
+    return f"is not an option of fio 3.33. {f'Did you mean `{like[0]}`?' if like else 'Remove it.'}"
 
 
 def _take(job: Job, option: Option, line: Line, kb_base: int) -> None:
@@ -232,7 +240,9 @@ def _whole(job: Job) -> None:
 
 
 def _blocks(job: Job) -> None:
-    """bssplit and bsrange override bs, as in fio."""
+    """bssplit overrides bsrange, and both override bs, as in fio."""
+    if "block_split" in job.values:
+        job.values.pop("block_range", None)
     if "block_split" in job.values or "block_range" in job.values:
         job.values.pop("block_size", None)
         job.values.pop("write_block_size", None)
@@ -452,7 +462,7 @@ def _caches(job: Job) -> None:
 def _others(job: Job) -> None:
     """The remaining differences between fio and Sweetspot, for the plan's note."""
     if job.text("do_verify", "1") == "0" and "verify" in job.values:
-        job.refuse("do_verify", "is refused: data is read back whenever `verify` is given.")
+        job.refuse("do_verify", "is refused: data is read back whenever `verify` is given. Remove both.")
     if job.text("thread", "0") != "0" or ("thread" in job.given and not job.text("thread")):
         job.notes.append("`thread` ignored: jobs are processes")
     if job.jobs > 1 and job.text("group_reporting", "1") == "0":
@@ -462,6 +472,10 @@ def _others(job: Job) -> None:
         job.notes.append(f"`numa_mem_policy={policy}` ignored: memory is that of `numa_cpu_nodes`, or fio's default")
     if "fadvise_hint" in job.given and job.values["direct"]:
         job.notes.append("`fadvise_hint` ignored: direct I/O does not use the page cache")
+    if not job.pattern.stores and (
+        names := [name for name, factors in job.set_by.items() if factors and name.startswith("verify")]
+    ):
+        job.notes.append(f"{_listed(names)} ignored: only data that the same trial has written is verified")
     for name, factors in job.set_by.items():
         used = job.values.keys() & {*factors} or not factors or {*factors} <= {_FILE_SIZE, "skip"}
         if not used and not any(f"`{name}" in note for note in job.notes):

@@ -41,6 +41,9 @@ TAKEN: list[tuple[str, str, dict[str, str]]] = [
     (_READ, "random_distribution=pareto:0.2", {"random_distribution": "pareto:0.2"}),
     (_READ, "random_distribution=normal:20", {"random_distribution": "normal:20"}),
     (_READ, "random_distribution=zoned:60/10:30/20:10/70", {"random_distribution": "zoned:60/10:30/20:10/70"}),
+    (_READ, "random_distribution=zipf", {"random_distribution": "zipf:1.1"}),
+    (_READ, "random_distribution=pareto", {"random_distribution": "pareto:0.2"}),
+    (_READ, "random_distribution=normal", {"random_distribution": "normal:0"}),
     (_READ, "percentage_random=80", {"percentage_random": "80"}),
     (_READ, "ba=8k", {"blockalign": "8k"}),
     (_READ, "blockalign=64k", {"blockalign": "64k"}),
@@ -100,6 +103,7 @@ TAKEN: list[tuple[str, str, dict[str, str]]] = [
     (_AMOUNT, "io_size=4g", {"amount": "4G"}),
     ("rw=randread\nruntime=9\n", "size=70%", {"size_percent": "70"}),
     (_READ, "offset=1g", {"offset": "1G"}),
+    (_READ, "fileoffset=1g", {"offset": "1G"}),
     (_READ + "numjobs=4\n", "offset_increment=1g", {"offset_increment": "1G"}),
     (_SEQUENTIAL, "ioengine=sync", {"ioengine": "sync"}),
     (_SEQUENTIAL, "ioengine=pvsync2", {"ioengine": "pvsync2"}),
@@ -160,7 +164,10 @@ TAKEN: list[tuple[str, str, dict[str, str]]] = [
     (_AMOUNT, "verify=crc32c-intel", {"verify": "crc32c"}),
     (_AMOUNT, "verify=0", {"amount": "1G"}),
     (_READ, "time_based=0", {"runtime": "10s"}),
+    (_READ, "time_based=30", {"runtime": "10s"}),
     (_READ, "group_reporting=0", {"runtime": "10s"}),
+    (_READ, "threads=4", {"runtime": "10s"}),
+    (_SEQUENTIAL + "ioengine=sg\n", "sg_write_mode=write", {"ioengine": "sg"}),
     (_READ, "zonemode=none", {"runtime": "10s"}),
     (_READ, "cpumask=0x5", {"cpus": "0+2"}),
     (_READ, "gtod_reduce=1", {"runtime": "10s"}),
@@ -170,6 +177,7 @@ TAKEN: list[tuple[str, str, dict[str, str]]] = [
     (_READ, "thread", {"runtime": "10s"}),
     (_READ, "write_bw_log=results/bw", {}),
     (_READ, "write_lat_log=/tmp/lat", {}),
+    (_READ, "write_iolog=/tmp/trace", {}),
     (_READ, "log_avg_msec=1000", {}),
     (_READ, "log_hist_msec=1000", {}),
     (_READ, "per_job_logs=0", {}),
@@ -181,7 +189,6 @@ REFUSED = [
     ("exec_prerun=echo 3 > /proc/sys/vm/drop_caches", "runs a program"),
     ("exec_postrun=sync", "runs a program"),
     ("read_iolog=trace.log", "reads a file"),
-    ("write_iolog=trace.log", "writes a file"),
     ("replay_redirect=/dev/sdb", "cannot be replayed"),
     ("opendir=/home", "reads a file"),
     ("verify_state_load=1", "reads a file"),
@@ -194,6 +201,7 @@ REFUSED = [
     ("fill_device=1", "until the device is full"),
     ("file_append=1", "past the end"),
     ("rate_min=10m", "a slow drive is a result"),
+    ("ratemin=10m", "a slow drive is a result"),
     ("continue_on_error=all", "an I/O error ends the trial"),
     ("zonemode=zbd", "zoned drives are not supported"),
     ("ioscheduler=none", "Use the factor `scheduler`"),
@@ -201,6 +209,12 @@ REFUSED = [
     ("bs_unaligned", "multiples of the smallest block"),
     ("ioengine=posixaio", "not one of"),
     ("ioengine=null", "not one of"),
+    ("sg_write_mode=verify", "the plain commands READ and WRITE"),
+    ("readfua=1", "the plain commands READ and WRITE"),
+    ("thp=1", "huge pages"),
+    ("rbdname=image", "an I/O engine that Sweetspot does not run"),
+    ("io_engine=libaio", "Did you mean `ioengine`?"),
+    ("fdp_pli=4", "is not an option of fio 3.33. Remove it."),
     ("rw=read:-4k", "would read blocks twice"),
     ("numa_cpu_nodes=0-1", "several nodes"),
     ("cmdprio_percentage=10", "single I/Os"),
@@ -229,6 +243,25 @@ def test_a_plan_refuses(line: str, why: str) -> None:
     with pytest.raises(JobFileError) as caught:
         read_job_file(job_of("size=1g\n", line))
     assert why in caught.value.problems[0].message
+
+
+def test_as_in_fio_a_split_overrides_a_range_of_sizes() -> None:
+    made = read_job_file(job_of(_READ, "bssplit=4k/50:64k/50\nbsrange=4k-1m"))
+    assert made.parts[0].factors["block_split"] == "4k/50:64k/50"
+    assert "block_range" not in made.parts[0].factors
+    assert "`bsrange` without effect" in made.note
+
+
+def test_the_note_says_that_older_data_is_not_verified() -> None:
+    made = read_job_file(job_of(_READ, "verify=md5\nverify_fatal=1"))
+    assert "`verify`, `verify_fatal` ignored" in made.note
+    assert "ignored" not in read_job_file(job_of(_READ, "verify=0")).note
+
+
+def test_the_options_of_a_refused_engine_are_not_problems_of_their_own() -> None:
+    with pytest.raises(JobFileError) as caught:
+        read_job_file(job_of("pool=rbd\nspdk_json_conf=/config\nflow=8\nsize=1g\n", "ioengine=rbd"))
+    assert [problem.option for problem in caught.value.problems] == ["flow", "ioengine"]
 
 
 def test_fio_parses_the_jobs_of_all_these_plans() -> None:

@@ -121,7 +121,7 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("nrfiles=1000", "less than a block"),
         ("ramp_time=2", "needs a runtime"),
         ("zero_buffers\nrefill_buffers", "contradicts `zero_buffers`"),
-        ("write_iolog=/etc/x", "is not supported by Sweetspot: it writes a file"),
+        ("thp=1", "is not supported by Sweetspot: huge pages"),
         ("read_iolog=/etc/x", "it reads a file"),
         ("filename=/dev/a:/dev/b", "give each device a job of its own"),
         ("rw=write\nverify=md5\ndo_verify=0", "is read back"),

@@ -150,12 +150,18 @@ def sequence(gap_bytes: int, block_bytes: int) -> Values:
     return {"reverse": True} | ({"skip": skip} if skip else {})
 
 
+_ENGINES = {engine.value: engine for engine in IoEngine} | {"aio": IoEngine.LIBAIO, "linuxaio": IoEngine.LIBAIO}
+
+
+def is_engine(text: str) -> bool:
+    """Whether Sweetspot runs this I/O engine of fio, under any of its names."""
+    return text.strip() in _ENGINES
+
+
 def read_engine(text: str) -> Values:
-    """fio has other names for libaio."""
-    name = {"aio": "libaio", "linuxaio": "libaio"}.get(text.strip(), text.strip())
-    if name not in tuple(IoEngine):
+    if not is_engine(text):
         raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
-    return {"ioengine": name}
+    return {"ioengine": _ENGINES[text.strip()].value}
 
 
 def read_nice(text: str) -> int:
@@ -295,8 +301,13 @@ def read_cpu_mask(text: str) -> str:
     return "+".join(str(number) for number, bit in enumerate(mask) if bit == "1")
 
 
+_SHAPES = {"zipf": "zipf:1.1", "pareto": "pareto:0.2", "normal": "normal:0"}  # with the defaults of fio 3.33
+
+
 def read_distribution(text: str) -> str:
-    """Of zones, the last size may be left out: it is the rest."""
+    """Without a value, the distribution has fio's default. Of zones, the last size may be left out: it is the rest."""
+    if text.strip() in _SHAPES:
+        return _SHAPES[text.strip()]
     name, _, zones = text.strip().partition(":")
     if name != "zoned" or "/" not in zones or "," in zones:
         return read_unchanged(text)
@@ -429,6 +440,7 @@ _MEASURED = (
     "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "disable_bw", "gtod_reduce",
 )  # fmt: skip
 _MEASURED_WHY = "fio would report no such values; here latencies and rates are always measured"
+_ANY = 2**31  # fio takes each number but 0 as on: `time_based=30`
 _FILES = ("fallocate", "create_serialize", "create_fsync", "create_on_open", "unlink", "unlink_each_loop")
 
 _OPTIONS = (
@@ -470,9 +482,10 @@ _OPTIONS = (
             name=name,
             factor=name,
             read=read_size_or_percent(name),
+            aliases=aliases,
             note=f"{name}=50% sets {name}_percent",
         )
-        for name in ("offset", "offset_increment")
+        for name, aliases in (("offset", ("fileoffset",)), ("offset_increment", ()))
     ),
     *(
         Option(name=name, factor=name, read=unless_zero(name, read_unchanged), aliases=_ALIASES.get(name, ()))
@@ -555,8 +568,8 @@ _OPTIONS = (
         read=lambda text: {"prefill": read_switch(text)},
         note="writing jobs without it use new files: prefill is off",
     ),
-    _several("time_based", read_number(0, 1), "a trial with a runtime always uses the whole runtime"),
-    _several("group_reporting", read_number(0, 1), "the jobs of a stream are reported together"),
+    _several("time_based", read_number(0, _ANY), "a trial with a runtime always uses the whole runtime"),
+    _several("group_reporting", read_number(0, _ANY), "the jobs of a stream are reported together"),
     _several("filename", read_anything, "the target is chosen when a run is started"),
     _several("directory", read_anything, "the target is chosen when a run is started"),
     _several("filename_format", read_anything, "the target is chosen when a run is started"),
@@ -567,7 +580,7 @@ _OPTIONS = (
     _several("name", read_anything, "the name of the job"),
     _several("description", read_anything, "the text is in the plan's note"),
     _several("kb_base", read_kb_base, "1000 or 1024: the meaning of k, m and g"),
-    _several("thread", read_number(0, 1), "jobs are processes, fio's default"),
+    _several("thread", read_number(0, _ANY), "jobs are processes, fio's default"),
     _fixed("create_only", "0", why="a trial must measure something"),
     _fixed("continue_on_error", "none", "0", why="an I/O error ends the trial"),
     _fixed("thinktime_blocks_type", "complete", why="pauses are counted in completed I/Os"),
@@ -583,7 +596,8 @@ _OPTIONS = (
     *_left_out("exit_what", why="the streams of a trial end by themselves"),
     *_left_out("new_group", why="each stream is reported by itself"),
     *_left_out("unit_base", why="all values are stored in bytes"),
-    *_left_out("verify_dump", "verify_state_save", why="no file is written on the host"),
+    *_left_out("verify_dump", "verify_state_save", "write_iolog", why="no file is written on the host"),
+    *_left_out("threads", why="fio ignores it too: it is an option of the profile tiobench"),
     *_left_out("exitall_on_error", why="when a job fails, the trial fails"),
     *_left_out("mem_align", "iomem_align", why="fio's default alignment is used"),
 )
@@ -595,7 +609,6 @@ ALLOWED: Mapping[str, Option] = {name: option for option in _OPTIONS for name in
 
 _RUNS = "it runs a program"
 _READS = "it reads a file of the host"
-_WRITES = "it writes a file on the host"
 _GUARD = "the worker's guard decides what may be used"
 _LIMITS = "the worker sets the limits of fio's processes"
 _FLOW = (
@@ -609,13 +622,24 @@ _REPLAY = "recorded I/O cannot be replayed"
 _MEMORY = "fio's default memory is used"
 _VERIFY = "only data that the same trial has written is verified"
 
+# Of fio 3.33: `fio --enghelp=ENGINE` and the options in its manual.
+OF_OTHER_ENGINES = (
+    "cmd_type", "cpuload", "cpuchunks", "cpumode", "exit_on_io_done", "hostname", "bindname", "port", "protocol",
+    "proto", "interface", "ttl", "nodelay", "listen", "pingpong", "window_size", "mss", "verb", "stat_type", "program",
+    "arguments", "grace_time", "std_redirect", "donorname", "inplace", "volume", "brick", "single-instance", "skip_bad",
+    "uri", "clustername", "rbdname", "pool", "clientname", "conf", "busy_poll", "touch_objects", "namenode",
+    "hdfsdirectory", "chunk_size", "object_class", "cont", "nfs_url", "gpu_dev_ids", "cuda_io", "http_host",
+    "http_user", "http_pass", "https", "http_mode", "http_s3_region", "http_s3_key", "http_s3_keyid",
+    "http_s3_sse_customer_key", "http_s3_sse_customer_algorithm", "http_s3_storage_class", "http_swift_auth_token",
+    "http_verbose", "xnvme_async", "xnvme_sync", "xnvme_admin", "xnvme_dev_nsid", "xnvme_iovec",
+)  # fmt: skip
+
 _REASONS = {
     _RUNS: ("exec_prerun", "exec_postrun"),
     _READS: ("read_iolog", "read_iolog_chunked", "verify_state_load", "opendir"),
-    _WRITES: ("write_iolog", "merge_blktrace_file"),
     _REPLAY: (
         "replay_no_stall", "replay_redirect", "replay_scale", "replay_align", "replay_time_scale", "replay_skip",
-        "merge_blktrace_scalars", "merge_blktrace_iters",
+        "merge_blktrace_file", "merge_blktrace_scalars", "merge_blktrace_iters",
     ),
     _GUARD: ("allow_mounted_write",),
     _LIMITS: ("cgroup", "cgroup_weight", "cgroup_nodelete", "uid", "gid", "lockmem"),
@@ -624,7 +648,7 @@ _REASONS = {
     "it writes past the end of the file": ("file_append",),
     "the jobs would wait for each other": ("lockfile",),
     "it replaces the job's options": ("profile",),
-    _ENDS: ("rate_min", "rate_iops_min", "rate_cycle"),
+    _ENDS: ("rate_min", "ratemin", "rate_iops_min", "rate_cycle", "ratecycle"),
     _ERRORS: ("ignore_error",),
     _ZONES: (
         "zonemode", "zonesize", "zonecapacity", "zonerange", "zoneskip", "read_beyond_wp", "max_open_zones",
@@ -651,6 +675,11 @@ _REASONS = {
     "not all kernels and versions of fio support it": (
         "write_hint", "atomic", "write_barrier", "barrier", "uncached", "nowait", "hipri_percentage",
     ),
+    "sg reads and writes with the plain commands READ and WRITE": (
+        "sg_write_mode", "readfua", "writefua", "stream_id",
+    ),
+    "huge pages for mmap are not supported": ("thp",),
+    "it belongs to an I/O engine that Sweetspot does not run": OF_OTHER_ENGINES,
 }  # fmt: skip
 
 
@@ -668,10 +697,13 @@ DEFAULTS: Mapping[str, str] = dict.fromkeys(
         "verify_only", "verify_offset", "trim_percentage", "trim_verify_zero", "trim_backlog", "number_ios",
         "bs_unaligned", "blocksize_unaligned", "bs_is_seq_rand", "offset_align", "cmdprio_percentage", "dedupe_global",
         "atomic", "uncached", "nowait", "replay_no_stall", "verify_state_load", "allow_mounted_write",
-        "read_iolog_chunked", "flow", "lockmem",
+        "read_iolog_chunked", "flow", "lockmem", "ratemin", "readfua", "writefua", "stream_id", "thp",
     ),
     "0",
-) | {"zonemode": "none", "lockfile": "none", "mem": "malloc", "rate_cycle": "1000"}  # fmt: skip
+) | {
+    "zonemode": "none", "lockfile": "none", "mem": "malloc", "rate_cycle": "1000", "ratecycle": "1000",
+    "sg_write_mode": "write",
+}  # fmt: skip
 
 
 # Generate the page about fio's options: `python -m worker.recipes.fio.options > docs/reference/fio-options.md`.
