@@ -3,12 +3,15 @@
 Only bytes and seconds are used, because the printed rate has two or three digits (GNU: MB is 10^6 bytes, MiB is
 2^20; coreutils' dd.c, print_stats). dd does not print what it did, so the command above the output is needed:
 `if=` a device or file and `of=/dev/null` is a read, `if=/dev/zero` is a write, file to file counts as a write.
-`status=progress` prints the same line each second. Only the one after the numbers of records is a result.
+`status=progress` prints the same line each second, with whole seconds. The line after the numbers of records is a
+result, and so is a line with fractions of seconds right below the command, as people shorten the output.
 """
 
 import io
 import re
 from collections.abc import Iterator
+
+import msgspec
 
 from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
@@ -17,11 +20,13 @@ from webapp.plans.values import Value
 from worker.contract.items import Direction
 
 TOOL = "dd"
-_COMMAND = re.compile(r"(?:.{0,200}[\s#$%>/]|)dd(\s+[a-z]+=.{1,2000})")
+_COMMAND = re.compile(r"(?:.{0,200}?[\s#$%>/]|)dd(\s+[a-z]+=.{1,2000})")
 _OPERAND = re.compile(r"\s([a-z]{1,10})=(\S{1,1000})")
+_INTO_FILE = re.compile(r"(?<![\d&>])>{1,2} ?([^\s&>]{1,1000})")  # of a pipe's last program: `dd if=a | pv > b`
 # The words are those of the language of the user: `100+0 Datensätze ein`, `记录了100+0 的读入`.
 _RECORDS = re.compile(r"[^\d\n]{0,40}(\d{1,19})\+(\d{1,19})\s*[^\W\d_].{0,60}")
 _BYTES = re.compile(r"\d{1,19}")
+_FRACTION = re.compile(r"\d[.,]\d")
 _TIME = re.compile(
     r"[,，、] ?(\d{1,12}(?:[.,]\d{1,12})?(?:e[+-]?\d{1,3})?) ?(?:s|c|с|seconds?|秒)"
     r"[,，、] ?[^\s/]{1,30} ?[^\s/]{0,10}/ ?\S{1,3}\s*$"
@@ -33,13 +38,14 @@ _SINKS = ("/dev/null", "/dev/zero")
 
 
 def sniff(head: str) -> bool:
-    """Two lines of records, one after the other."""
-    before = False
+    """Two lines of records, one after the other, or a command and its line of bytes and seconds."""
+    counted_before = command_before = False
     for line in io.StringIO(head):
         counted = "+" in line and len(line) < _MOST_OF_LINE and _RECORDS.fullmatch(line.rstrip()) is not None
-        if counted and before:
+        if (counted and counted_before) or (command_before and _last_result(line)):
             return True
-        before = counted
+        counted_before = counted
+        command_before = "dd" in line and _COMMAND.fullmatch(line.rstrip()) is not None
     return False
 
 
@@ -51,20 +57,42 @@ def parse(text: str) -> list[Measurement]:
             "The output of dd has no line with bytes and seconds, so it has no rate. Old versions print "
             "only the numbers of records; else the text is truncated."
         )
+    unread = sum(_last_result(line) is not None for line in lines(text)) - len(found)
+    if unread > 0:
+        note = f"Lines with bytes and seconds that are not read, because no command is above them: {unread}."
+        found[-1] = msgspec.structs.replace(found[-1], notes=(*found[-1].notes, note))
     return found
 
 
 def _results(text: str) -> Iterator[Measurement]:
     operands: dict[str, str] = {}
     records: list[tuple[int, int]] = []  # in and out
+    command_before = False
     for line in lines(text):
         if "dd" in line and (command := _COMMAND.fullmatch(line.rstrip())):
-            operands, records = dict(_OPERAND.findall(command[1])), []
+            operands, records, command_before = _operands(command[1]), [], True
+            continue
+        if command_before and (result := _last_result(line)):
+            yield _measured(operands, None, *result)
         elif "+" in line and len(line) < _MOST_OF_LINE and (counted := _RECORDS.fullmatch(line.rstrip())):
             records = [*records[-1:], (int(counted[1]), int(counted[2]))]
         elif records and (result := _result(line)):
             yield _measured(operands, records[0] if len(records) == 2 else None, *result)
             records = []
+        command_before = False
+
+
+def _operands(command: str) -> dict[str, str]:
+    """Of all calls of dd in a pipe, together."""
+    stated = {name: value.strip("'\"`;") for name, value in _OPERAND.findall(command)}
+    into = _INTO_FILE.search(command)
+    return {"of": into[1]} | stated if into else stated
+
+
+def _last_result(line: str) -> tuple[str, str] | None:
+    """The bytes and seconds of a line that is not one of `status=progress`."""
+    result = _result(line)
+    return result if result and _FRACTION.search(result[1]) else None
 
 
 def _result(line: str) -> tuple[str, str] | None:

@@ -1,8 +1,9 @@
 """elbencho's table on the console. Its result files are read by `elbencho`.
 
-Units: `Throughput MiB/s` is 2^20 in whole MiB, `MB/s` (--base10) 10^6, each time has its unit. The values are those
-when the last thread finished. Options come from the command, in elbencho's own line or behind a prompt. The console's
-form of mixed phases was not available, so they are not read.
+Units: `Throughput MiB/s` is 2^20 in whole MiB, `MB/s` (--base10) 10^6, each time has its unit; 1.x has `Elapsed ms`.
+The values are those when the last thread finished. Phases of small files have no IOPS. Options come from the command,
+in elbencho's own line or behind a prompt; without it, the place of a phase tells it from others. The console's form of
+mixed phases was not available, so they are not read.
 """
 
 import re
@@ -22,6 +23,7 @@ _ROW = re.compile(r"(?:([A-Z][A-Z0-9%]{1,20}) {1,20})?([A-Z][A-Za-z0-9/%() ]{1,3
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m(?!s))?(?:([\d.]{1,12})s|(\d{1,9})ms|(\d{1,9})us)?")
 _LATENCY = re.compile(r"\b(min|avg|max)=([\d.]{1,12})(us|ms|s)\b")
 _TIMES = {"us": US, "ms": MS, "s": SECOND}
+_NOT_READ = "Mixed phases on elbencho's console are not read. Import its --csvfile or --jsonfile."
 _RATES = {"Throughput MiB/s": MIB, "Throughput MB/s": MEGABYTE}
 _OPTIONS = {"-b": "block", "--block": "block", "-t": "threads", "--threads": "threads", "--iodepth": "iodepth",
             "-s": "size", "--size": "size", "--hosts": "hosts"}  # fmt: skip
@@ -34,12 +36,15 @@ def sniff(head: str) -> bool:
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     phases = list(_phases(lines(text)))
-    results = [_measured(operation, command, figures) for operation, command, figures in phases if "IOPS" in figures]
+    mixed = any(operation.startswith("RWMIX") for operation, _, _ in phases)
+    results = [
+        _measured(operation, command, figures, place, (_NOT_READ,) if mixed else ())
+        for place, (operation, command, figures) in enumerate(phases, start=1)
+        if operation in ("READ", "WRITE") and ("IOPS" in figures or not figures.keys().isdisjoint(_RATES))
+    ]
     if results:
         return with_repeats(results)
-    if any(operation.startswith("RWMIX") for operation, _, _ in phases):
-        raise ImportRefused("Mixed phases on elbencho's console are not read. Import its --csvfile or --jsonfile.")
-    raise ImportRefused("No phase of this table of elbencho has read or written data.")
+    raise ImportRefused(_NOT_READ if mixed else "No phase of this table of elbencho has read or written data.")
 
 
 def _phases(text_lines: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
@@ -68,23 +73,29 @@ def _moves_data(operation: str) -> bool:
     return operation in ("READ", "WRITE") or operation.startswith("RWMIX")
 
 
-def _measured(operation: str, command: str, figures: Mapping[str, str]) -> Measurement:
+def _measured(
+    operation: str, command: str, figures: Mapping[str, str], place: int, notes: tuple[str, ...]
+) -> Measurement:
     direction = Direction.READ if operation == "READ" else Direction.WRITE
     options = _arguments(command)
     factors, other = sorted_factors(_stated(direction, options))
     hosts = options.get("hosts")
     rate = next((number(_last(figures[name]), name) * unit for name, unit in _RATES.items() if name in figures), None)
-    elapsed = figures.get("Elapsed time")
+    elapsed = figures.get("Elapsed time") or f"{_last(figures.get('Elapsed ms', '0'))}ms"
     return Measurement(
         tool=TOOL,
         name=operation,
         direction=direction,
         factors=factors,
-        other=other | ({"hosts": hosts[:300]} if hosts else {}),
-        iops=number(_last(figures["IOPS"]), "IOPS"),
+        other=other
+        | ({"hosts": hosts[:300]} if hosts else {})
+        | ({} if options else {"place in the text": str(place)}),
+        iops=number(_last(figures["IOPS"]), "IOPS") if "IOPS" in figures else None,
         bytes_per_s=rate,
-        runtime_ms=_milliseconds(_last(elapsed)) if elapsed else None,
+        runtime_ms=_milliseconds(_last(elapsed)),
         latency=_latency(figures.get("IO latency", "")),
+        metrics={"files_per_s": number(_last(figures["Files/s"]), "Files/s")} if "Files/s" in figures else {},
+        notes=notes,
     )
 
 

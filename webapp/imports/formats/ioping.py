@@ -49,7 +49,7 @@ def parse(text: str) -> list[Measurement]:
     if not found:
         raise ImportRefused(
             "ioping's statistics are cut off, or of a version before 0.9, which does not print whether it read or "
-            "wrote."
+            "wrote. Use a newer version."
         )
     return with_repeats(found)
 

@@ -64,7 +64,9 @@ def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     found = [measured for version, run in _runs(lines(text)) for measured in _Run(version, run).measurements()]
     if not found:
-        raise ImportRefused("There is no result of sysbench fileio in this text.")
+        error = next((line for line in lines(text) if line.startswith("FATAL: ")), "")
+        because = f"It ended with an error: {error[:200]}" if error else "Import the text of `sysbench fileio run`."
+        raise ImportRefused(f"There is no result of sysbench fileio in this text. {because}")
     return with_repeats(found)
 
 

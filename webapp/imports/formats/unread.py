@@ -26,10 +26,18 @@ _OF_FIO = (
     Unread(
         "fio's job files",
         re.compile(
-            r"^\[[\w.-]{1,100}\][ \t]*\n(?:;[^\n]{0,200}\n|#[^\n]{0,200}\n){0,20}[a-z_]{2,40}(?:=|[ \t]*\n)",
+            r"^\[[\w.-]{1,100}\][ \t]*\n(?:[^\[\n][^\n]{0,200}\n|\n){0,20}"
+            r"(?:rw|readwrite|bs|blocksize|ioengine|iodepth|numjobs|stonewall|group_reporting)[ \t]*[=\n]",
             re.MULTILINE,
         ),
         "A job file has no results. It becomes a plan on the page Plans.",
+    ),
+)
+_NEARLY = (
+    Unread(
+        "dd without its command",
+        re.compile(r"\d bytes [^\n]{0,60}copied, [\d.]{1,12} s"),
+        "Put the command on a line of its own, and the line with bytes and seconds right below it.",
     ),
 )
 _OTHERS = (
@@ -38,7 +46,11 @@ _OTHERS = (
         re.compile(r"^sysbench \d[^\n]{0,100}\n", re.MULTILINE),
         "Only `sysbench fileio run` measures storage.",
     ),
-    Unread("Phoronix Test Suite", re.compile(r"<PhoronixTestSuite>"), "Write its results as CSV, with named columns."),
+    Unread(
+        "Phoronix Test Suite",
+        re.compile(r"<PhoronixTestSuite>"),
+        "Write the results of its storage tests as CSV, with named columns.",
+    ),
 )
 
 
@@ -49,7 +61,7 @@ def tools_in(text: str) -> Iterator[str]:
 
 def problem_of(head: str, tools: Iterable[str]) -> str:
     """Why no format reads a text that begins like this. `tools` are those whose outputs are read."""
-    known = next((each for each in (*_OF_FIO, *_OTHERS) if each.signature.search(head)), None)
+    known = next((each for each in (*_OF_FIO, *_OTHERS, *_NEARLY) if each.signature.search(head)), None)
     if known:
         return f"This looks like {known.tool}. {known.advice}"
     return (

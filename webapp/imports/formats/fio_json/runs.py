@@ -25,7 +25,8 @@ from webapp.imports.values import MAX_CHARACTERS
 
 MAX_BRACKETS = 250_000  # fio prints one for about 160 characters
 MAX_VALUES = 1_000_000  # more of them take more than 200 MB of memory
-_BEGIN, _END = re.compile(r"^\{", re.MULTILINE), re.compile(r"^\}", re.MULTILINE)  # inner objects are indented
+_BEGIN = re.compile(r"^[>$#|]?\{", re.MULTILINE)  # inner objects are indented; a sign of a shell may stand before it
+_END = re.compile(r"^\}", re.MULTILINE)
 _NOT_JSON = re.compile(r"(:\s*)[+-]?(?:nan|inf(?:inity)?)\b", re.IGNORECASE)
 _TOO_LONG_S = 1.5  # of `elapsed`
 
@@ -84,7 +85,7 @@ def _objects(text: str) -> list[_Objects]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    begins = [match.start() for match in _BEGIN.finditer(text)]
+    begins = [match.end() - 1 for match in _BEGIN.finditer(text)]
     for begin, after in pairwise([*begins, len(text)]):
         end = _END.search(text, begin, after)
         yield text[begin : (end.start() if end else text.rfind("}", begin, after)) + 1]

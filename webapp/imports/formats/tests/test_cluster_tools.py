@@ -133,6 +133,34 @@ def test_phases_without_data_and_options_that_are_cut_off() -> None:
     assert (write.latency.min_ns, write.latency.mean_ns, write.latency.max_ns) == (108_000, 469_000, 14_500_000)
 
 
+def test_the_console_of_elbencho_1_with_small_files() -> None:
+    log = (
+        "OPERATION RESULT TYPE        FIRST DONE  LAST DONE\n"
+        "========= ================   ==========  =========\n"
+        "WRITE     Elapsed ms       :      18618      19506\n"
+        "          Files/s          :      53679      53757\n"
+        "          Throughput MiB/s :        104        105\n"
+        "          Total files      :     999438    1048600\n---\n"
+        "RMFILES   Elapsed ms       :      12874      13551\n"
+        "          Files/s          :      77300      77381\n---\n"
+        "WRITE     Elapsed ms       :      17522      18346\n"
+        "          Throughput MiB/s :        111        111\n---\n"
+    )
+    first, second = elbencho_text.parse(log)
+    assert (first.iops, first.bytes_per_s, first.runtime_ms) == (None, 105 * 2**20, 19_506)
+    assert first.metrics == {"files_per_s": 53_757}
+    assert (second.bytes_per_s, second.runtime_ms, second.metrics) == (111 * 2**20, 18_346, {})
+    assert (first.repeat, second.repeat) == (1, 1), "without the command, they may be different tests"
+
+
+def test_a_note_says_that_mixed_phases_beside_others_are_not_read() -> None:
+    table = text("elbencho-text/write.txt")
+    mixed = "RWMIX70     Elapsed time     :     30.140s     30.196s\n            IOPS             :   291   290\n"
+    (write,) = elbencho_text.parse(table + mixed)
+    assert (write.name, len(write.notes)) == ("WRITE", 1)
+    assert elbencho_text.parse(table)[0].notes == ()
+
+
 def test_mixed_phases_of_the_console_are_refused_with_what_to_do() -> None:
     table = text("elbencho-text/write.txt").replace("WRITE       ", "RWMIX70     ").replace("IOPS    ", "IOPS X  ")
     with pytest.raises(ImportRefused, match="--csvfile"):

@@ -74,6 +74,39 @@ def test_a_truncated_line_of_hdparm_is_refused() -> None:
         hdparm.parse(" Timing buffered disk reads: 400 MB in  1.97 sec")
 
 
+@pytest.mark.parametrize(
+    ("command", "name", "of"),
+    [
+        ("dd if=/dev/zero bs=1M count=2048 of=testfile", "write", "testfile"),
+        ("root@host:/mnt# dd if=/dev/zero bs=64k count=32768 | pv > testfile", "write", "testfile"),
+        ("dd if=testfile bs=64k | pv > /dev/null", "read", "/dev/null"),
+        ("# dd if=/dev/sdb bs=64M | pv | ssh host 'dd of=/dev/null'", "read", "/dev/null"),
+        ("dd if=disk1.img bs=1G | pv > disk2.img", "copy", "disk2.img"),
+        ("dd if=/dev/zero of=testfile bs=1M 2>/dev/null", "write", "testfile"),
+    ],
+)
+def test_a_line_right_below_the_command_is_a_result_without_records(command: str, name: str, of: str) -> None:
+    log = f"{command}\n  2147483648 bytes (2.1 GB) copied, 19.9625 s, 108 MB/s\n"
+    assert dd.sniff(log)
+    (measured,) = dd.parse(log)
+    assert (measured.name, measured.other["of"], measured.bytes, measured.runtime_ms) == (name, of, 2**31, 19_962)
+    assert (measured.ios, measured.iops) == (None, None)
+
+
+def test_a_note_says_how_many_lines_have_no_command() -> None:
+    line = "16777216000 bytes (17 GB) copied, 138.352 s, 121 MB/s\n"
+    alone, shortened = dd.parse(f"dd if=x of=/dev/null\n{line}"), dd.parse(f"dd if=x of=/dev/null\n{line}ocfs: {line}")
+    assert (len(alone), len(shortened)) == (1, 1)
+    assert len(shortened[0].notes) == len(alone[0].notes) + 1
+
+
+def test_a_line_of_progress_without_an_end_is_no_result() -> None:
+    log = "dd if=/dev/zero of=x bs=1M status=progress\n1946157056 bytes (1.9 GB, 1.8 GiB) copied, 21 s, 92.4 MB/s\n"
+    assert not dd.sniff(log)
+    with pytest.raises(ImportRefused, match="no rate"):
+        dd.parse(log)
+
+
 @pytest.mark.parametrize("end", ["\r", "\n"])
 def test_dd_progress_is_not_a_result(end: str) -> None:
     """coreutils 9.1 with status=progress; some programs turn its carriage returns into ends of lines."""

@@ -210,6 +210,11 @@ def test_not_a_number_in_an_unused_field_is_no_obstacle() -> None:
     assert len(fio_json.parse(changed)) == 1
 
 
+def test_a_sign_of_the_shell_before_the_json_is_no_obstacle() -> None:
+    json = text("fio-json/3.1-group.json")
+    assert fio_json.parse(f">{json}") == fio_json.parse(json)
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
