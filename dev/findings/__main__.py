@@ -23,6 +23,7 @@ RESULT = Path(".build/findings.md")
 SEED = 20261128
 NOISES, REPEATS, LEVELS = (0.02, 0.05, 0.10), (1, 3, 5), (6, 8, 14)
 MOST_FALSE = 0.01
+OF_OTHER_MEANS = "random walk"  # a noise that moves the mean of each run: two runs of it do differ
 PLATEAUS = 20_000  # for each figure
 
 
@@ -59,6 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         measured = list(pool.map(partial(measure, pages=options.pages, seed=options.seed), chosen))
         noises = dict(pool.map(partial(noisy_pages, pages=options.pages, seed=options.seed), _noise_names()))
         equals = list(pool.map(partial(equal_drives, pages=options.pages, seed=options.seed), _noise_names()))
+        runs = list(pool.map(partial(equal_runs, pages=options.pages, seed=options.seed), _noise_names()))
         recordings = list(pool.map(partial(_recordings, pages=options.pages, seed=options.seed), _recording_noises()))
     text, most = _report(chosen, measured, options.pages)
     worst = max(noises.values())
@@ -73,10 +75,14 @@ def main(arguments: Sequence[str]) -> int:
         text, "", "Pages of four drives of one model on which one is said to stand apart, and on which the one that is "
         "10 % slower is, in percent:", "", "| noise | four equal drives | one 10 % slower |", "| --- | --- | --- |",
         *(f"| {name} | {100 * false:.2f} | {100 * right:.0f} |" for name, false, right in equals),
+        "", "Runs that are said to differ from the previous run of their plan, in percent:",
+        "", "| noise | equal runs | 10 % slower |", "| --- | --- | --- |",
+        *(f"| {name} | {100 * false:.2f} | {100 * right:.0f} |" for name, false, right in runs),
         "", *ceilings_table(PLATEAUS, options.seed),
     ])  # fmt: skip
     text = "\n".join([text, "", *_recordings_table(recordings)])
-    most = max(most, worst, max(false for _, false, _ in equals), fmean(each.false for each in recordings))
+    of_runs = [false for noise, false, _ in runs if noise != OF_OTHER_MEANS]
+    most = max(most, worst, *(false for _, false, _ in equals), *of_runs, fmean(each.false for each in recordings))
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(f"{text}\n")
     say(text)
@@ -131,6 +137,22 @@ def equal_drives(noise: str, pages: int, seed: int) -> tuple[str, float, float]:
             said = [each for each in made.findings if each.kind is FindingKind.ASYMMETRY]
             named += any(not effect or each.about.endswith(": h/none") for each in said)
         shares.append(named / (2 * pages))
+    return noise, shares[0], shares[1]
+
+
+def equal_runs(noise: str, pages: int, seed: int) -> tuple[str, float, float]:
+    """The noise, the share of runs, of 4 points with 3 and 5 repeats, that are said to differ from an equal previous
+    run, and of those that are 10 % slower."""
+    import numpy as np
+
+    from dev.truth.pages import Scenario, page_of_runs
+    from webapp.analysis.answer import FindingKind
+    from webapp.analysis.past_findings import claims
+
+    chance, shares = np.random.default_rng([seed, 5, *noise.encode()]), list[float]()
+    for effect in (0.0, -0.1):
+        made = (page_of_runs(Scenario(noise, repeats), effect, chance) for repeats in (3, 5) for _ in range(pages))
+        shares.append(fmean(any(each.kind is FindingKind.DIFFERENCE for each in claims(page)) for page in made))
     return noise, shares[0], shares[1]
 
 

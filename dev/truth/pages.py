@@ -14,6 +14,7 @@ import numpy as np
 from dev.truth.noise import MODELS, Trials
 from webapp.analysis.answer import Comparison
 from webapp.analysis.comparing import Selected, comparison_of, grouped_for
+from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.question import CompareQuery
 from webapp.bench.matching import Matched, match
 from webapp.bench.products import Kind, Product
@@ -84,6 +85,20 @@ def page_of_drives(scenario: Scenario, effect: float, chance: np.random.Generato
             )
         )  # fmt: skip
     return compared(rows, CompareQuery(x="block_size", series=("target",)))
+
+
+def page_of_runs(scenario: Scenario, effect: float, chance: np.random.Generator) -> Comparison:
+    """The page of two runs of one plan. `effect`: of the second run."""
+    rows = [
+        msgspec.structs.replace(
+            row, id=row.id + place * 10_000, run=1 + place, iops=(1 + place * effect) * (row.iops or 0.0),
+            measured_at=row.measured_at + timedelta(days=place),
+        )
+        for place in range(2)
+        for row in simulated(scenario, chance)
+    ]  # fmt: skip
+    panel, metric = query_of(scenario, series=True).panel, query_of(scenario, series=True).metric
+    return compared(rows, CompareQuery(x=MATCHED, series=("run",), panel=panel, metric=metric, baseline="1"))
 
 
 def simulated(scenario: Scenario, chance: np.random.Generator) -> list[ResultRow]:

@@ -164,6 +164,10 @@ class FindingKind(StrEnum):
     DIRECTION = "direction"  # writes faster than reads, or random far slower than sequential
     STANDOUT = "standout"  # one of many variants far from the others, which are alike
     NO_EFFECT = "no_effect"  # two levels differ by no more than a bound
+    # Of a run against what was measured before (`past_findings`):
+    CHANGED = "changed"  # it differs from the previous run of its plan
+    UNCHANGED = "unchanged"  # it does not differ from it beyond the margin
+    REFERENCE = "reference"  # against a published table of the same drive model
     # Of the seconds and counters of trials (`findings.recorded`):
     SETTLED = "settled"  # a trial ran at another speed at first
     UNSETTLED = "unsettled"  # a trial was not steady up to its end

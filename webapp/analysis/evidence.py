@@ -33,7 +33,9 @@ MOST_LINES, MOST_LEVELS = 8, 64  # of a picture
 MOST_TIMED_LINES = 3  # trials are drawn over each other
 MOST_SECONDS = 50  # stretches of evidence
 AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
-_OF_RATIOS = (FindingKind.DIFFERENCE, FindingKind.EQUAL, FindingKind.UNCERTAIN)
+_OF_RATIOS = (
+    FindingKind.DIFFERENCE, FindingKind.EQUAL, FindingKind.UNCERTAIN, FindingKind.CHANGED, FindingKind.UNCHANGED,
+)  # fmt: skip
 _PER_BLOCK = {"bytes_per_s": 1, "iops": -1}  # power of the block size that makes it of the other rate
 
 Pairs = Sequence[tuple[str, str]]

@@ -7,6 +7,7 @@
 | one curve crosses another | the levels around the crossing, five repeats |
 | a value out of line, a gap | the same levels and their neighbours, ten repeats |
 | a cliff | finer levels between both sides, three repeats |
+| the run differs from the previous one | the same points, five repeats |
 | not certain | the same points, as many repeats as a difference of this size needs (`detectable`) |
 | others from single values | the same points, three repeats |
 
@@ -36,7 +37,7 @@ from webapp.plans.factors import AT_ONCE, FACTORS, MAX_AT_ONCE
 from webapp.plans.grids import refuse_unsound
 from webapp.plans.part_levels import factor_texts
 
-REPEATS, CROSSING_REPEATS, OUTLIER_REPEATS = 3, 5, 10
+REPEATS, CROSSING_REPEATS, AGAIN_REPEATS, OUTLIER_REPEATS = 3, 5, 5, 10
 FEW_REPEATS = 5  # if the repeats say nothing about the noise
 MOST_REPEATS = 30  # more are no plan for a night
 SECTOR, PAGE = 512, 4096  # block sizes are multiples of these
@@ -97,6 +98,9 @@ def next_experiment(
 def _design(made: Comparison, finding: Finding, chosen: Chosen, questions: int) -> _Design | None:
     if finding.kind is FindingKind.UNCERTAIN:
         return _repeats_needed(made, finding, questions)
+    if finding.kind is FindingKind.CHANGED:
+        words = "Confirmed if they differ from the previous run in the same way; refuted if they are as before."
+        return _Design(f"Measure the same points {_TIMES[AGAIN_REPEATS]} times each. {words}", AGAIN_REPEATS)
     if finding.kind is FindingKind.CEILING and made.series_by == (TARGET,) and len(finding.marks) > 1:
         return _together(made, finding, chosen)
     if numbers := _around(made, finding):

@@ -20,8 +20,9 @@ from webapp.analysis.evidence import (
     with_seconds,
 )
 from webapp.analysis.experiments import next_experiment
-from webapp.analysis.findings import Ranked, importance, interference, recorded_findings
+from webapp.analysis.findings import WEAK, Ranked, importance, interference, recorded_findings
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
+from webapp.analysis.past_findings import past_findings, previous_runs
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.analysis.recordings import recorded_points
 from webapp.analysis.seals import scopes_of_run
@@ -39,7 +40,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 9  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 10  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
@@ -70,16 +71,20 @@ class RunAnswer(Struct, frozen=True, kw_only=True):
 
 
 def run_answer(run: Run) -> RunAnswer:
-    return answered(_question(run))
+    return answered(_question(run, previous_runs([run]).get(run.pk)))
 
 
 def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
-    """In the order of the runs; those that are stored with one query."""
-    return all_answered([_question(run) for run in runs])
+    """In the order of the runs; those that are stored with three queries."""
+    asked = list(runs)
+    previous = previous_runs(asked)
+    return all_answered([_question(run, previous.get(run.pk)) for run in asked])
 
 
-def _question(run: Run) -> Question[RunAnswer]:
-    return Question((str(run.number),), scopes_of_run(run), RunAnswer, partial(_answer, run.pk))
+def _question(run: Run, previous: Run | None) -> Question[RunAnswer]:
+    """The answer compares with the previous run, so it depends on its results, too."""
+    scopes = (*scopes_of_run(run), *(scopes_of_run(previous) if previous else ()))
+    return Question((str(run.number),), tuple(dict.fromkeys(scopes)), RunAnswer, partial(_answer, run.pk))
 
 
 def _answer(run_id: UUID) -> RunAnswer:
@@ -174,8 +179,8 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
 
 
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
-    """Of whole charts, of series against their baselines, and of the seconds of trials. The run's own question comes
-    first, so the first finding is of a chart."""
+    """Of whole charts, of series against their baselines, of the seconds of trials, and against the past. The run's own
+    question comes first, unless it has no answer."""
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
     questions = max(1, sum(bool(chosen.about) for chosen, _ in compared))
     source = Source(run.number, run.version.plan.title, targets, run.ended_at)
@@ -188,8 +193,10 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
         )
         for finding, chosen, made in _chart_findings(run, compared)
     ]  # fmt: skip
-    others = sorted([*of_charts[1:], *_recorded(run, source)], key=_importance)
-    return (*of_charts[:1], *others)[:MOST_FINDINGS]
+    before = past_findings(run, previous_runs([run]).get(run.pk), source, document)
+    lead = [each for each in of_charts[:1] if each.kind not in WEAK]
+    others = sorted([*of_charts[len(lead) :], *_recorded(run, source), *before], key=_importance)
+    return (*lead, *others)[:MOST_FINDINGS]
 
 
 def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:

@@ -1,8 +1,8 @@
 """Findings of ended runs, stored once and read by the overview, lists, notices and the API.
 
 A periodic task (`analysis.tasks`) makes them: of runs that have ended since, of runs with results that were marked as
-invalid or valid since, and of all runs when the rules change. `store` is the only writer. A fault of the rules is
-logged and noted, so that it is not repeated at each tick.
+invalid or valid since, of the runs after these, and of all runs when the rules change. `store` is the only writer. A
+fault of the rules is logged and noted, so that it is not repeated at each tick.
 """
 
 import logging
@@ -19,6 +19,7 @@ from django.utils import timezone
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.models import FindingReview, FindingsMade, StoredFinding
+from webapp.analysis.past_findings import next_runs
 from webapp.analysis.reviews import with_review
 from webapp.analysis.run_answer import MOST_FINDINGS, VERSION, run_answer
 from webapp.core.models import Counter
@@ -28,7 +29,7 @@ from webapp.runs.models import Run
 log = logging.getLogger(__name__)
 
 NEWS_OF_RUN = 3  # of one run among the newest of all
-NO_NEWS = (FindingKind.UNCERTAIN, FindingKind.GROWTH)
+NO_NEWS = (FindingKind.UNCERTAIN, FindingKind.GROWTH, FindingKind.UNCHANGED)
 
 
 def make_due(budget_s: float) -> int:
@@ -69,7 +70,9 @@ def _due_runs() -> Iterator[Run]:
     ended = Run.objects.filter(ended_at__isnull=False).select_related("version__plan").order_by("-ended_at")
     current = FindingsMade.objects.filter(run=OuterRef("pk"), version=VERSION)
     yield from ended.filter(~Exists(current))[:100]
-    yield from ended.filter(number__in=_marked_since())
+    for marked in ended.filter(number__in=_marked_since()):
+        yield from next_runs(marked)  # first, because the seal of the marked run is outdated until it is made
+        yield marked
 
 
 def _marked_since() -> list[int]:

@@ -39,15 +39,16 @@ RECORDED_FINDERS: tuple[Callable[[Sequence[RecordedPoint]], Sequence[TimedFindin
 )  # fmt: skip
 # What a reader must know first: limits, then what is wrong in the table, then choices, then shapes.
 _ORDER = (
-    FindingKind.DIFFERENCE,
+    FindingKind.CHANGED, FindingKind.DIFFERENCE,
     FindingKind.ASYMMETRY, FindingKind.INTERFERENCE, FindingKind.SHARED_LIMIT,
     FindingKind.CEILING, FindingKind.SATURATION, FindingKind.CAPPED, FindingKind.SCALING, FindingKind.NOTHING_MORE,
     FindingKind.CROSSING, FindingKind.BOTTLENECK, FindingKind.STALLED, FindingKind.HEAT, FindingKind.SETTLED,
     FindingKind.UNSETTLED, FindingKind.IN_MEMORY, FindingKind.STOLEN,
     FindingKind.TRADE_OFF, FindingKind.GAP, FindingKind.CLIFF, FindingKind.OUTLIER, FindingKind.LINEAR,
     FindingKind.TREND, FindingKind.PEAK, FindingKind.MIX_COST, FindingKind.STANDOUT, FindingKind.EFFECT,
-    FindingKind.TOOL_EFFECT, FindingKind.INTERACTION, FindingKind.DIRECTION, FindingKind.NO_EFFECT, FindingKind.RATIOS,
-    FindingKind.GROWTH, FindingKind.EQUAL, FindingKind.UNCERTAIN,
+    FindingKind.TOOL_EFFECT, FindingKind.INTERACTION, FindingKind.DIRECTION, FindingKind.REFERENCE,
+    FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingKind.EQUAL, FindingKind.UNCHANGED,
+    FindingKind.UNCERTAIN,
 )  # fmt: skip
 
 
@@ -64,7 +65,7 @@ class Ranked(Protocol):
     def size(self) -> float: ...
 
 
-_WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingKind.UNCERTAIN)
+WEAK = (FindingKind.NO_EFFECT, FindingKind.RATIOS, FindingKind.GROWTH, FindingKind.UNCERTAIN)
 
 
 def findings(
@@ -96,7 +97,7 @@ def recorded_findings(points: Sequence[RecordedPoint]) -> tuple[TimedFinding, ..
 
 def importance(finding: Ranked) -> tuple[bool, bool, int, float]:
     """A sort key, the most important first. What is not certain comes last, also if it has repeats."""
-    return finding.kind in _WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
+    return finding.kind in WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
 
 
 def _curve(one: Finding) -> tuple[int, int]:
