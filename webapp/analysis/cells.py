@@ -15,6 +15,7 @@ from webapp.analysis.dimensions import (
     MATCHED,
     PART,
     PRODUCTS,
+    Dimension,
     joined,
     known_dimension,
     label_of,
@@ -60,7 +61,7 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
     cells: dict[CellKey, list[ResultRow]] = {}
     by_series = [known_dimension(name) for name in query.series]
     by_panel = [known_dimension(name) for name in query.panels]
-    matched = _Matched(rows, query) if query.x == MATCHED else None
+    matched = Matched(_sides(rows, by_series), query) if query.x == MATCHED else None
     level_on_x = matched.level if matched else known_dimension(query.x).level
     for row in rows:
         panel = tuple([each.level(row) for each in by_panel])
@@ -79,16 +80,29 @@ def group(rows: Sequence[ResultRow], query: CompareQuery) -> Grouped:
     return Grouped(cells, _charts(panels, query), _named(series, query), ordered, unstated)
 
 
+def _sides(rows: Iterable[ResultRow], by_series: Sequence[Dimension]) -> dict[str, list[ResultRow]]:
+    """The rows of each series, by its key."""
+    sides: dict[str, list[ResultRow]] = {}
+    for row in rows:
+        sides.setdefault(joined([each.level(row).key for each in by_series], ","), []).append(row)
+    return sides
+
+
 # Series that contain their targets: run 17 is of loop0. Their targets are matched only if one of them has several.
-_OF_TARGETS = frozenset({"run", "configuration", "layout", "imported"})
+OF_TARGETS = frozenset({"run", "configuration", "layout", "imported"})
 
 
-class _Matched:
+class Matched:
     """The levels of x = `matched`: what must be equal and varies, except what series or charts name, and what a
     compared change or part of a layout contains."""
 
-    def __init__(self, rows: Sequence[ResultRow], query: CompareQuery) -> None:
+    def __init__(
+        self, sides: Mapping[str, Sequence[ResultRow]], query: CompareQuery, ignored: Collection[str] = ()
+    ) -> None:
+        """`sides`: rows by the key of their series. Factors in `ignored` need not be equal either."""
         self._used = {*query.series, *query.panels}
+        self._sides = sides
+        rows = [row for side_rows in sides.values() for row in side_rows]
         points = list({row.point_key: row.point for row in rows}.values())
         contained = follow_from(CHANGE, points) if CHANGE in self._used else set[str]()
         self._layout_parts: tuple[str, ...] = ()
@@ -99,12 +113,9 @@ class _Matched:
             self._layout_parts = tuple(name for name in varying_parts(lines) if name not in self._used)
             parts = [(name, part_of(name, line)) for name in self._layout_parts for line in lines]
             self._part_levels = {(name, level.key): level for name, level in parts}
-        self._sides: dict[str, list[ResultRow]] = {}
-        by_series = [known_dimension(name) for name in query.series]
-        for row in rows:
-            self._sides.setdefault(joined([each.level(row).key for each in by_series], ","), []).append(row)
         self._by_target = self._is_by_target()
         self._places = self._places_apart(equal_places(query.series))
+        contained |= set(ignored)
         without = frozenset(map(_in_points, query.series)) | contained
         self._equals = Equals(self._sides, without=lambda _: without, place_of=lambda _, row: self._place(row))
         self._full_points = {
@@ -116,6 +127,10 @@ class _Matched:
 
     def level(self, row: ResultRow) -> Level:
         return self._levels[self._full_points[row.id].key]
+
+    def point(self, row: ResultRow) -> dict[str, Value]:
+        """What must be equal at the level of this result; labels have the names of dimensions."""
+        return {_as_dimension(name): value for name, value in self._full_points[row.id].point.items()}
 
     @property
     def unstated(self) -> dict[str, list[str]]:
@@ -136,7 +151,7 @@ class _Matched:
         if not self._used.isdisjoint(PRODUCTS):
             return False
         rows = [row for side_rows in self._sides.values() for row in side_rows]
-        if self._used.isdisjoint(_OF_TARGETS):
+        if self._used.isdisjoint(OF_TARGETS):
             return len({row.target_name for row in rows}) > 1
         return not any(row.imported for row in rows) and any(map(has_several_targets, self._sides.values()))
 

@@ -29,13 +29,13 @@ from webapp.analysis.findings.asymmetry import are_equals
 from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.looks import ONE_LOOK, Looks
-from webapp.analysis.mixtures import without_mixtures
+from webapp.analysis.mixtures import mixture_sentence, without_mixtures
 from webapp.analysis.places import equal_places
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
-from webapp.analysis.words import RATIO, certainty, in_sentence, label_in_sentence, order_notes
+from webapp.analysis.words import RATIO, certainty, order_notes, unstated_sentence
 from webapp.core.answers import Question, answered
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
@@ -153,7 +153,6 @@ def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[
     return {name: values for name, values in found.items() if len(values) == 1}
 
 
-_LISTED = 4  # levels of a mixture
 MAX_SERIES = 50
 MAX_RESULTS = 20_000
 RATES = frozenset({"iops", "bytes_per_s"})  # that a link limits
@@ -372,17 +371,7 @@ def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Map
 def _warnings(selected: Selected, cells: Mapping[CellKey, Measured]) -> Iterator[str]:
     if mixed := mixed_kinds(_kinds_of_series(selected.grouped, cells)):
         yield mixed
-    yield from map(_without_value, selected.mixtures)
-
-
-def _without_value(mixture: Mixture) -> str:
-    known = [level.text for level in mixture.levels]
-    listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
-    one = mixture.points == 1
-    return (
-        f"{mixture.points} {'point has' if one else 'points have'} no value: {'it covers' if one else 'each covers'} "
-        f"several levels of {label_in_sentence(mixture.name, mixture.label)} ({listed})."
-    )
+    yield from map(mixture_sentence, selected.mixtures)
 
 
 def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
@@ -402,8 +391,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
         yield "Latencies are not added up, so each direction has its own chart."
     for series in selected.grouped.series:
         if factors := selected.grouped.unstated.get(series.key):
-            names = ", ".join(in_sentence(label_of(factor)) for factor in factors)
-            yield f"{series.text} does not state {names}: its values stand at the levels of the other series."
+            yield unstated_sentence(series.text, map(label_of, factors))
     doubted = Counter(doubt.short for row in selected.rows for doubt in doubts(row))
     if doubted:
         words = ", ".join(f"{count} {doubt}" for doubt, count in doubted.items())

@@ -4,12 +4,13 @@ A cell may cover repeats: those of a run, and further runs or imports with whate
 cover what its question names: the targets of a label, or the groups of so many targets at once.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from webapp.analysis.answer import Level, Mixture
 from webapp.analysis.cells import CellKey, Grouped
 from webapp.analysis.dimensions import LABEL, LAYOUT_PARTS, PART, known_dimension, label_of, others_of, part_of
 from webapp.analysis.question import CompareQuery
+from webapp.analysis.words import label_in_sentence
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE
 from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from, in_order
 from webapp.results.reading.content import CONTROLLER_FACT
@@ -25,19 +26,16 @@ from webapp.results.reading.rows import (
 
 _OF_TARGETS = frozenset({"target", "serial", LABEL, AT_ONCE, HOSTS_AT_ONCE})  # each of their levels may be several
 _OF_IMPORTS = ("host", "controller", "model", "layout", "tool")  # dimensions that are also filters
+_LISTED = 4  # levels in a sentence
 _OTHER_DIMENSIONS = frozenset({CONTROLLER_FACT, LAYOUT_LABEL, MODEL_FACT})  # facts that these dimensions show
 
 
 def without_mixtures(grouped: Grouped, query: CompareQuery) -> tuple[Grouped, tuple[Mixture, ...]]:
     """The cells that have a value, and what the others mix. Levels without a cell are left out."""
-    mixed: dict[str, dict[CellKey, Sequence[ResultRow]]] = {}
-    for key, rows in grouped.cells.items():
-        for name in _names(rows, query):
-            mixed.setdefault(name, {})[key] = rows
+    mixed = mixed_cells(grouped.cells, query)
     if not mixed:
         return grouped, ()
-    without = set[CellKey]().union(*mixed.values())
-    cells = {key: rows for key, rows in grouped.cells.items() if key not in without}
+    cells = {key: rows for key, rows in grouped.cells.items() if key not in mixed}
     panels, series, x = ({key[place] for key in cells} for place in range(3))
     left = Grouped(
         cells,
@@ -45,7 +43,31 @@ def without_mixtures(grouped: Grouped, query: CompareQuery) -> tuple[Grouped, tu
         tuple(level for level in grouped.series if level.key in series),
         tuple(level for level in grouped.x if level.key in x),
     )
-    return left, tuple(_mixture(name, list(mixed[name].values())) for name in in_order(mixed))
+    return left, mixtures_of(grouped.cells, mixed)
+
+
+def mixed_cells(cells: Mapping[CellKey, Sequence[ResultRow]], query: CompareQuery) -> dict[CellKey, list[str]]:
+    """The dimensions of which a cell has several levels, by cell; cells with a value are left out."""
+    return {key: names for key, rows in cells.items() if (names := _names(rows, query))}
+
+
+def mixtures_of(
+    cells: Mapping[CellKey, Sequence[ResultRow]], mixed: Mapping[CellKey, Collection[str]]
+) -> tuple[Mixture, ...]:
+    """What the `mixed` cells cover, one for each dimension."""
+    names = in_order({name for of_cell in mixed.values() for name in of_cell})
+    return tuple(_mixture(name, [cells[key] for key, of_cell in mixed.items() if name in of_cell]) for name in names)
+
+
+def mixture_sentence(mixture: Mixture) -> str:
+    known = [level.text for level in mixture.levels]
+    listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
+    is_single = mixture.points == 1
+    return (
+        f"{mixture.points} {'point has' if is_single else 'points have'} no value: "
+        f"{'it covers' if is_single else 'each covers'} several levels of "
+        f"{label_in_sentence(mixture.name, mixture.label)} ({listed})."
+    )
 
 
 def _mixture(name: str, cells: Sequence[Sequence[ResultRow]]) -> Mixture:

@@ -32,18 +32,19 @@ from statistics import geometric_mean
 
 from webapp.analysis.answer import Conclusion, Level
 from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES, CellKey, Grouped, Measured
-from webapp.analysis.claims import MIN_BLOCKS, OF_POINTS, UNKNOWN_ORDER, Contrast, ContrastTest, Pair, holm
+from webapp.analysis.claims import MIN_BLOCKS, OF_POINTS, UNKNOWN_ORDER, Contrast, ContrastTest, Pair, holm, listed
 from webapp.analysis.conclusions import GroupedCells, PointResult, conclusions, no_ratio
-from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.dimensions import MATCHED, label_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named
-from webapp.analysis.words import order_notes, two_speeds
+from webapp.analysis.words import in_sentence, order_notes, two_speeds
 from webapp.core.statistics import Ratio, tail
 from webapp.results.metrics import Metric, Missing
 from worker.contract.packing import LAST_BUCKET_NS
 
 Cell = tuple[str, str]  # point key and direction
 Cells = Mapping[Cell, Measured]
+Mixed = Mapping[Cell, Sequence[str]]  # names of dimensions
 
 
 class Outcome(StrEnum):
@@ -91,6 +92,7 @@ class Row:
     order: str = ""  # claims.same_order: the candidate always ran before or after the baseline
     sentence: str = ""  # of Explore, about all cells of this direction; on the first of its rows
     missing: Missing | None = None  # why the candidate has no number
+    mixes: Sequence[str] = ()  # dimensions of which a side has several levels here, and therefore no number
 
     @property
     def too_few(self) -> bool:
@@ -117,6 +119,7 @@ class _Test:
     order: str = ""
     sentence: str = ""
     missing: Missing | None = None
+    mixes: Sequence[str] = ()
 
     @property
     def limit(self) -> float:
@@ -144,7 +147,7 @@ class _Test:
             self.metric, self.cell, self.direction, self.cells, self.tolerance, self.limit, self.baseline, self.value,
             ratio, outcome, why, self.single_values, self.conclusion,
             self.tested.shown.n if self.tested else 0, self.order, self.sentence,
-            self.missing,
+            self.missing, self.mixes,
         )  # fmt: skip
 
     def _by_values(self, ratio: float) -> Outcome:
@@ -182,13 +185,15 @@ def judge(
     single_values: bool = False,
     names: tuple[str, str] = ("candidate", "baseline"),
     levels: Mapping[str, Level] | None = None,
-    measured: Collection[str] = (),
+    measured: Collection[Cell] = (),
+    mixed: Mapping[str, Mixed] | None = None,
     questions: int = 1,
     is_cheap: bool = False,
 ) -> tuple[Row, ...]:
     """Rows by metric: the means of each direction, then the cells of the baseline run. `run` and `baseline` have cells
-    by metric key. `names` of both sides and `levels` of point keys are for sentences. `measured` has the keys of the
-    points of which the run has results, with or without a value. `questions` of the run that both sides are of
+    by metric key. `names` of both sides and `levels` of point keys are for sentences. `measured` has the cells of
+    which the run has results, with or without a value. `mixed`, by metric key, are cells at which a side has no value,
+    because it has several levels of these dimensions there. `questions` of the run that both sides are of
     (`analysis.claims`). `is_cheap`: the factor in which they differ is applied anew for each trial.
 
     With `single_values`, there is no mean if no cell has enough repeats for it.
@@ -201,7 +206,7 @@ def judge(
             questions, is_cheap,
         )  # fmt: skip
         means += question.means()
-        cells += question.cells(measured)
+        cells += question.cells(measured, (mixed or {}).get(key, {}))
     order = {key: place for place, key in enumerate(tolerances)}
     rows = sorted([*_rows(means), *_rows(cells)], key=lambda row: (order[row.metric.key], row.cell is not None))
     return tuple(rows)
@@ -266,13 +271,15 @@ class _Question:
                 conclusion=said.conclusion, order=result.order, sentence=said.page,
             )  # fmt: skip
 
-    def cells(self, measured: Collection[str]) -> Iterator[_Test]:
-        if not self._theirs:
+    def cells(self, measured: Collection[Cell], mixed: Mixed) -> Iterator[_Test]:
+        if not self._theirs and not mixed:
             yield _Test(self._metric, self._tolerance, None, "", 0, None, None, why=NO_VALUES)
         for cell, theirs in self._theirs.items():
             mine, result = self._mine.get(cell), self._found.points.get(self._key(cell))
+            if cell in mixed:
+                continue
             if mine is None:
-                missing = Missing.NO_VALUE if cell[0] in measured else Missing.NOT_MEASURED
+                missing = Missing.NO_VALUE if cell in measured else Missing.NOT_MEASURED
                 yield _Test(
                     self._metric, self._tolerance, cell, cell[1], 0, theirs.mean, None, why=missing, missing=missing
                 )
@@ -280,6 +287,10 @@ class _Question:
                 yield self._without_interval(cell, mine, theirs)
             else:
                 yield self._repeated(cell, mine, theirs, result)
+        for cell, names in mixed.items():
+            baseline, value = (side[cell].mean if cell in side else None for side in (self._theirs, self._mine))
+            why = f"a side has several levels of {listed([in_sentence(label_of(name)) for name in names])}: choose one"
+            yield _Test(self._metric, self._tolerance, cell, cell[1], 0, baseline, value, why=why, mixes=names)
 
     def _repeated(self, cell: Cell, mine: Measured, theirs: Measured, result: PointResult) -> _Test:
         direction = cell[1]

@@ -1,7 +1,7 @@
 """Conclusions of a comparison as sentences, with their uncertainty. The first number is the result."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.analysis.answer import DIFFERENCES, BaselineRatio, Conclusion
@@ -76,6 +76,11 @@ def unclear(against: BaselineRatio) -> str:
 def in_sentence(label: str) -> str:
     """A label inside a sentence: `queue depth`, but `IOPS` and `I/O scheduler`."""
     return label if label[:2].isupper() or label[1:2] == "/" else f"{label[:1].lower()}{label[1:]}"
+
+
+def unstated_sentence(name: str, labels: Iterable[str]) -> str:
+    """`labels` of the factors that an import does not state, of the points at which it is compared."""
+    return f"{name} does not state {', '.join(map(in_sentence, labels))}: its values stand at the levels of the others."
 
 
 def label_in_sentence(name: str, label: str) -> str:

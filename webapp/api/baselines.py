@@ -117,6 +117,7 @@ class RowOut(Schema):
     sentence: str
     order: str
     repeats: int
+    mixes: list[str]
 
 
 class TargetVerdictOut(Schema):
@@ -197,7 +198,7 @@ def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
         ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why, missing=row.missing,
         single_values=row.single_values, conclusion=row.conclusion, sentence=row.sentence, order=row.order,
-        repeats=row.repeats,
+        repeats=row.repeats, mixes=list(row.mixes),
     )  # fmt: skip
 
 
@@ -219,8 +220,9 @@ class SidesIn(Schema):
 
 
 class SideRowOut(RowOut):
-    """`target` is "" if each side has only one; `point` is without the factors that a filter names or
-    that are ignored."""
+    """`target` is "" if it need not be equal; `point` has what is equal on both sides: factors, without those of which
+    the filters name different levels and without ignored ones, and labels of imports (`fact.<name>`), the test, the
+    part, the host."""
 
     target: str
 

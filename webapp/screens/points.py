@@ -2,18 +2,21 @@
 
 from collections.abc import Iterable, Mapping
 
+from webapp.analysis.dimensions import label_of_fact
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import BESIDE, FACTORS, STREAM, FactorKind
 from webapp.plans.points import in_order as in_order
 from webapp.plans.points import varying as varying
 from webapp.plans.streams import named_levels, names_of, own_point
+from webapp.results.reading.filter import FACT_PREFIX
 
 Point = Mapping[str, object]
 
 
-def label(factor: str) -> str:
-    known = FACTORS.get(factor)
-    return known.label if known else factor
+def label(name: str) -> str:
+    """Of a factor, or of a label of an import."""
+    known = FACTORS.get(name)
+    return known.label if known else label_of_fact(name.removeprefix(FACT_PREFIX))
 
 
 def level(factor: str, value: object) -> str:

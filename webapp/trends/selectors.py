@@ -103,15 +103,20 @@ def _judged(run_id: UUID, baseline: Baseline, seal: "Seal") -> TwoSides:
     if baseline.imported is not None:
         mine = [row for row in mine if row.target_name == str(baseline.target)]
     return judge_read(
-        _side_of(baseline, seal), Side((), mine, "the run"), baseline.tolerances,
+        _side_of(baseline, seal), _run_side(run_id, mine, "the run"), baseline.tolerances,
         ignored=baseline.ignored, single_values=baseline.single_values,
     )  # fmt: skip
 
 
 def _side_of(baseline: Baseline, seal: "Seal") -> Side:
     if baseline.imported is None:
-        return Side((), _rows(baseline.run_id, baseline.target_id), "the baseline run")
+        rows = _rows(baseline.run_id, baseline.target_id)
+        return _run_side(baseline.run_id, rows, "the baseline run")
     return _import_side(baseline.imported.number, tuple(baseline.levels.items()), seal)
+
+
+def _run_side(run_id: UUID | None, rows: Sequence[ResultRow], name: str) -> Side:
+    return Side({"run": [str(run_id)]}, rows, name)
 
 
 @lru_cache(maxsize=KEPT_IMPORTS)

@@ -1,37 +1,38 @@
 """Judge the results of one filter against those of another. Filters are those of `GET /results`.
 
-A cell is a target, a point and a direction. The target does not count if each side has only one, nor do factors that
-either filter names, so `factor.scheduler=none` can be judged against `factor.scheduler=bfq`. If an import has several
-tests in one cell, such as Read and Re-read of iozone, each test is a cell of its own; so is each part of a plan, if one
-side has equal points in several. `ignored` names further factors
-that do not count; UNSTATED stands for all that only one side states, such as the options of fio against a published
-table.
+A verdict asks the question of the page Explore whose series are the two sides and whose x is everything else: results
+are compared where all is equal in which the filters do not differ (`analysis.equals`, `analysis.places`). So
+`factor.scheduler=none` is judged against `factor.scheduler=bfq`. `ignored` names further factors that need not be
+equal; UNSTATED stands for all that only one side states, such as the options of fio against a published table.
 
-A cell must not mix results of different points, or of different targets in one block (run and repeat), because its mean
-would say nothing. Then the filters are refused.
+A cell that would be a mean over different results, such as those of several drives, has no value. A side that has only
+such cells is refused.
 """
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from webapp.analysis.answer import Level
-from webapp.analysis.cells import CellKey, Grouped, measured
+from webapp.analysis.cells import OF_TARGETS, CellKey, Grouped, Matched, measured, with_points
 from webapp.analysis.default_questions import questions_of_run
-from webapp.analysis.dimensions import ABSENT_LEVEL, PART, matched_level
+from webapp.analysis.dimensions import LABEL, MATCHED, PART, PRODUCTS, label_of
+from webapp.analysis.mixtures import mixed_cells, mixture_sentence, mixtures_of
+from webapp.analysis.places import CONTROLLER, equal_places
+from webapp.analysis.question import CompareQuery
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, with_observed
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
+from webapp.analysis.words import unstated_sentence
 from webapp.core.errors import NotFound, Refusal
 from webapp.plans.factors import FACTORS, closest
-from webapp.plans.points import differing, in_order, varying
+from webapp.plans.points import in_order, varying
+from webapp.plans.values import Value
 from webapp.results.reading.content import Point
-from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
+from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
-from webapp.results.reading.rows import TEST, ResultRow, parts_are_alike, places_of_several_tests, read_rows
+from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 from webapp.trends.run_values import ENDED
 
@@ -44,11 +45,16 @@ MAX_RESULTS = 20_000  # of each side
 
 @dataclass(frozen=True)
 class Side:
-    """`named` are the factors in the filter; `name` stands for the side in sentences."""
+    """`levels` are those that the filter names, by dimension; `name` stands for the side in sentences."""
 
-    named: Collection[str]
+    levels: Mapping[str, Collection[str]]
     rows: Sequence[ResultRow]
     name: str
+
+    @property
+    def factors(self) -> list[str]:
+        """Those that the filter names."""
+        return [name for name in self.levels if name in FACTORS]
 
 
 def read_side(name: str, text: str) -> Side:
@@ -60,7 +66,20 @@ def read_side(name: str, text: str) -> Side:
     rows = read_rows(ResultQuery.of(asked).results.order_by("id")[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         raise Refusal("too_many_results", f"More than {MAX_RESULTS:,} results match a side. Choose runs or targets.")
-    return Side(tuple(asked.factors), rows, _NUMBERED.sub(r"\1 \2", text))
+    return Side(_levels_in(asked), rows, _NUMBERED.sub(r"\1 \2", text))
+
+
+def _levels_in(asked: ResultFilter) -> dict[str, frozenset[str]]:
+    """By dimension. A direction, a repeat and a steadiness are no question of their own."""
+    levels = {
+        "run": asked.runs, "imported": asked.imports, "host": asked.hosts, "target": asked.targets,
+        "model": asked.models, "serial": asked.serials, "controller": asked.controllers, "layout": asked.layouts,
+        "tool": asked.tools, "tool_version": asked.tool_versions, "configuration": asked.configurations,
+        "plan": asked.plans, PART: asked.parts, LABEL: asked.labels,
+        **{name: [write_level(name, level) for level in levels] for name, levels in asked.factors.items()},
+        **{f"{FACT_PREFIX}{name}": texts for name, texts in asked.facts.items()},
+    }  # fmt: skip
+    return {name: frozenset(map(str, texts)) for name, texts in levels.items() if texts}
 
 
 def _check_runs(numbers: Collection[int]) -> None:
@@ -76,17 +95,23 @@ def at_levels(side: Side, levels: Mapping[str, str]) -> tuple[dict[str, str], Si
     """The levels that exist in the side, and its rows at these levels. `levels` has a text for each of `target`,
     `factor.<name>` and, of an import, `label.<name>`."""
     known = {name: text for name, text in levels.items() if text and _is_level(name)}
-    kept = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
-    named = (*side.named, *(name.removeprefix(FACTOR_PREFIX) for name in kept if name.startswith(FACTOR_PREFIX)))
-    rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in kept.items())]
-    return kept, Side(named, rows, side.name)
+    existing = {name: text for name, text in known.items() if text in levels_of(side.rows, name)}
+    chosen = {_as_dimension(name): frozenset([text]) for name, text in existing.items()}
+    rows = [row for row in side.rows if all(level_of(row, name) == text for name, text in existing.items())]
+    return existing, Side({**side.levels, **chosen}, rows, side.name)
+
+
+def _as_dimension(name: str) -> str:
+    if name.startswith(LABEL_PREFIX):
+        return f"{FACT_PREFIX}{name.removeprefix(LABEL_PREFIX)}"
+    return name.removeprefix(FACTOR_PREFIX)
 
 
 def import_side(number: int, levels: Mapping[str, str]) -> Side:
     """The results of an import at these levels. Raises Refusal if it has none at one of them: without this level, other
     results would be judged."""
-    kept, side = at_levels(read_side("baseline", f"import={number}"), levels)
-    missing = [f"{name}={text}" for name, text in levels.items() if name not in kept]
+    existing, side = at_levels(read_side("baseline", f"import={number}"), levels)
+    missing = [f"{name}={text}" for name, text in levels.items() if name not in existing]
     if missing:
         words = f"Import {number} has no valid results at {', '.join(missing)}. Choose another level."
         raise Refusal("level_unknown", words)
@@ -147,8 +172,8 @@ UNSTATED = "unstated"
 
 @dataclass(frozen=True)
 class Place:
-    """`target` is "" if each side has only one. `point` is without the factors that a filter names, and has the name of
-    the test where an import has several, and the part of the plan if parts have equal points."""
+    """What is equal on both sides of a row. `target` is "" if it need not be. `point` has factors, and what else must
+    be equal: labels of imports, the test of a tool, the part of a plan, the host."""
 
     target: str
     point: Point
@@ -168,11 +193,12 @@ class TwoSides:
     baseline_results: int
     candidate_results: int
     shared_results: int = 0
+    unstated: Sequence[str] = ()  # sentences: the factors that an import does not state
 
     @property
     def limits(self) -> tuple[str, ...]:
         """What the verdict cannot say."""
-        return limits_of(self.rows)
+        return (*self.unstated, *limits_of(self.rows))
 
 
 def judge_sides(
@@ -204,29 +230,52 @@ def check_factors(names: Iterable[str]) -> None:
 def judge_read(
     baseline: Side, candidate: Side, tolerances: Mapping[str, float], *, ignored: Collection[str], single_values: bool
 ) -> TwoSides:
-    """Raises Refusal for wrong tolerances, for two equal sides, and if a row would mix different results."""
+    """Raises Refusal for wrong tolerances, for two equal sides, and if all cells of a side would mix results."""
     wanted = checked_tolerances(tolerances)
     their_ids, my_ids = ({row.id for row in side.rows} for side in (baseline, candidate))
     shared = their_ids & my_ids
-    left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
-    named = {*left_out, *baseline.named, *candidate.named}
-    cells = _Cells.of(baseline.rows, candidate.rows, named=named)
     if their_ids == my_ids and my_ids:
         words = "Baseline and candidate are the same results, which would always pass. Choose another candidate."
         raise Refusal("same_results", words)
+    left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
+    query = CompareQuery(x=MATCHED, series=_series(baseline, candidate), panel="direction")
+    if shared:  # a side that mixes results is refused, also if those of the other side are left out of it
+        for key, side in ((BASELINE, baseline), (CANDIDATE, candidate)):
+            alone = _Sides({key: side.rows}, query, left_out)
+            for metric in wanted:
+                _MetricCells(alone, metric).check(key)
     theirs, mine = _without(baseline, candidate, shared)
-    measured_by = cells.by_metric(mine, wanted), cells.by_metric(theirs, wanted)
-    questions = questions_of_run([*theirs, *mine])
-    differ = differing([row.point for row in (*theirs, *mine)]) & {*baseline.named, *candidate.named}
+    sides = _Sides({BASELINE: list(theirs), CANDIDATE: list(mine)}, query, left_out)
+    cells = sides.cells
+    by_metric = [_MetricCells(sides, key) for key in wanted]
+    for each in by_metric:
+        each.check(BASELINE)
+        each.check(CANDIDATE)
     rows = judge(
-        *measured_by, wanted, single_values=single_values, names=(candidate.name, baseline.name), levels=cells.levels,
-        measured={cells.key(row)[0] for row in mine}, questions=max(1, len(questions)),
-        is_cheap=bool(questions and differ) and not any(FACTORS[name].cost for name in differ),
+        {each.metric.key: each.measured(CANDIDATE) for each in by_metric},
+        {each.metric.key: each.measured(BASELINE) for each in by_metric},
+        wanted, single_values=single_values, names=(candidate.name, baseline.name),
+        levels={key: level for each in by_metric for key, level in each.levels.items()},
+        measured={cell for each in by_metric for cell in each.with_results},
+        mixed={each.metric.key: each.mixed_of_baseline for each in by_metric},
+        questions=max(1, len(questions_of_run([*theirs, *mine]))),
+        is_cheap=bool(query.series) and all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
-    new = {cells.key(row) for row in mine} - {cells.key(row) for row in theirs}
+    names = {BASELINE: baseline.name, CANDIDATE: candidate.name}
     return TwoSides(
-        outcome_of(rows), rows, cells.places, len(new), in_order(left_out), len(theirs), len(mine), len(shared)
-    )
+        outcome_of(rows), rows, {key: place for each in by_metric for key, place in each.places.items()},
+        len(cells.keys(CANDIDATE) - cells.keys(BASELINE)), in_order(left_out), len(theirs), len(mine), len(shared),
+        [unstated_sentence(names[side], map(label_of, factors)) for side, factors in cells.unstated.items()],
+    )  # fmt: skip
+
+
+def _series(baseline: Side, candidate: Side) -> tuple[str, ...]:
+    """The dimensions of which the filters name different levels. Runs and imports contain their drives and hosts."""
+    named = dict.fromkeys((*baseline.levels, *candidate.levels))
+    differing = [name for name in named if baseline.levels.get(name) != candidate.levels.get(name)]
+    if OF_TARGETS.isdisjoint(differing):
+        return tuple(differing)
+    return tuple(name for name in differing if name not in _CONTAINED)
 
 
 def _without(
@@ -246,86 +295,104 @@ def unstated(*sides: Side) -> list[str]:
     return in_order((stated[0] ^ stated[1]).difference(*map(varying, points)))
 
 
-@dataclass(frozen=True)
+BASELINE, CANDIDATE = "baseline", "candidate"  # keys of the series
+_CONTAINED = PRODUCTS | {CONTROLLER}
+Rows = Sequence[ResultRow]
+
+
+# The cells of a verdict: those of the page Explore whose series are the two sides and whose charts are the directions.
+
+
 class _Cells:
-    by_target: bool
-    named: Collection[str]  # factors in filters, and ignored ones
-    several_tests: Collection[tuple[str, str]]  # cells in which an import has several
-    by_part: bool
-    places: dict[str, Place]
+    """The results of both sides, by the point at which they are compared."""
 
-    @classmethod
-    def of(cls, theirs: Sequence[ResultRow], mine: Sequence[ResultRow], *, named: Collection[str]) -> "_Cells":
-        several = any(len({target_of(row) for row in side}) > 1 for side in (theirs, mine))
-        unparted = cls(several, named, (), by_part=False, places={})
-        tests = places_of_several_tests((*theirs, *mine), unparted.key)
-        by_part = any(parts_are_alike(side) for side in (theirs, mine))
-        made = cls(several, named, tests, by_part=by_part, places={})
-        for side in (theirs, mine):
-            made.add(side)
-        return made
+    def __init__(self, sides: Mapping[str, Rows], query: CompareQuery, ignored: Collection[str]) -> None:
+        matched = Matched(sides, query, ignored)
+        self.rows: dict[CellKey, list[ResultRow]] = {}
+        self.levels: dict[str, Level] = {}
+        self.points: dict[str, dict[str, Value]] = {}  # by key of the level
+        self.unstated = matched.unstated
+        for side, rows in sides.items():
+            for row in rows:
+                level = matched.level(row)
+                self.rows.setdefault((row.direction, side, level.key), []).append(row)
+                if level.key not in self.levels:
+                    self.levels[level.key], self.points[level.key] = level, matched.point(row)
 
-    def add(self, rows: Iterable[ResultRow]) -> None:
-        """The rows of one side. Raises Refusal if a cell mixes points, or a block of it different tests."""
-        tests: dict[tuple[object, ...], object] = {}
-        for row in rows:
-            key, place = self.key(row)[0], self.place(row)
-            self.places[key] = place
-            test = (row.point_key, target_of(row), row.tool, row.facts if row.imported else None)
-            same_point = tests.setdefault((key, row.direction), row.point_key) == row.point_key
-            if not same_point or tests.setdefault((key, row.direction, row.source, row.repeat), test) != test:
-                raise Refusal("results_mixed", _mixed(place))
+    def keys(self, side: str) -> set[tuple[str, str]]:
+        """Direction and level of each cell of a side."""
+        return {(direction, level) for direction, of_side, level in self.rows if of_side == side}
 
-    def place(self, row: ResultRow) -> Place:
-        point = {name: value for name, value in row.point.items() if name not in self.named}
-        place = Place(target_of(row) if self.by_target else "", point)
-        if row.imported and (_text(place), row.direction) in self.several_tests:
-            return replace(place, point={**point, TEST: row.test})
-        if self.by_part and row.part:
-            return replace(place, point={**point, PART: row.part})
-        return place
+
+@dataclass(frozen=True)
+class _Sides:
+    rows: Mapping[str, Rows]
+    query: CompareQuery
+    ignored: Collection[str]
+
+    @cached_property
+    def cells(self) -> _Cells:
+        return self.cells_of(self.rows)
+
+    def cells_of(self, rows: Mapping[str, Rows]) -> _Cells:
+        return _Cells(rows, self.query, self.ignored)
+
+
+class _MetricCells:
+    """The cells of one metric. Keys of cells are unique over all metrics."""
+
+    def __init__(self, sides: _Sides, key: str) -> None:
+        """A metric of whole trials, such as power, has one value for all directions."""
+        side_of = {row.id: side for side, rows in sides.rows.items() for row in rows}
+        observed = with_observed([row for rows in sides.rows.values() for row in rows], metric_named(key))
+        self.metric = observed.metric
+        all_rows: dict[str, list[ResultRow]] = {side: [] for side in sides.rows}
+        for row in observed.rows:
+            all_rows[side_of[row.id]].append(row)
+        valued = {side: [row for row in rows if self.metric.of(row) is not None] for side, rows in all_rows.items()}
+        self._all_cells = sides.cells if all_rows == sides.rows else sides.cells_of(all_rows)
+        self._cells = self._all_cells if valued == all_rows else sides.cells_of(valued)
+        self.mixed = mixed_cells(self._cells.rows, replace(sides.query, series=()))
+        values = {cell: rows for cell, rows in self._cells.rows.items() if cell not in self.mixed}
+        grouped = Grouped(values, (), (), ())
+        self._measured = with_points(measured(grouped, self.metric), grouped, equal_places(sides.query.series))
+
+    def measured(self, side: str) -> Cells:
+        return {self._cell(key): cell for key, cell in self._measured.items() if key[1] == side}
+
+    def _cell(self, key: CellKey) -> tuple[str, str]:
+        return self._key(key[2]), key[0]
+
+    def _key(self, level: str) -> str:
+        return f"{self.metric.key} {level}"
 
     @property
     def levels(self) -> dict[str, Level]:
-        """The level on x of each cell, as of `dimensions.MATCHED`: everything in which the cells differ. Cells that
-        differ only in factors that do not apply keep their own key."""
-        points = [place.point for place in self.places.values()]
-        names = tuple(name for name in varying(points) if name in FACTORS)
-        others = [name for name in (TEST, PART) if len({point.get(name) for point in points}) > 1]
-        levels = {key: _level(place, names, others) for key, place in self.places.items()}
-        counts = Counter(level.key for level in levels.values())
-        return {key: level if counts[level.key] == 1 else Level(key, level.text, None) for key, level in levels.items()}
+        return {self._key(key): level for key, level in self._cells.levels.items()}
 
-    def key(self, row: ResultRow) -> tuple[str, str]:
-        return _text(self.place(row)), row.direction
+    @property
+    def places(self) -> dict[str, Place]:
+        return {self._key(key): _place(point) for key, point in self._cells.points.items()}
 
-    def by_metric(self, rows: Sequence[ResultRow], metrics: Iterable[str]) -> dict[str, Cells]:
-        return {key: self._of_metric(rows, key) for key in metrics}
+    @property
+    def with_results(self) -> set[tuple[str, str]]:
+        """The cells of the candidate, with or without a value."""
+        return {self._cell(key) for key in self._all_cells.rows if key[1] == CANDIDATE}
 
-    def _of_metric(self, rows: Sequence[ResultRow], key: str) -> Cells:
-        """A metric of whole trials, such as power, has one value for all directions."""
-        observed = with_observed(rows, metric_named(key))
-        grouped: dict[CellKey, list[ResultRow]] = {}
-        for row in observed.rows:
-            if observed.metric.of(row) is not None:
-                grouped.setdefault(("", *self.key(row)), []).append(row)
-        found = measured(Grouped(grouped, (), (), ()), observed.metric)
-        return {(key, way): cell for (_, key, way), cell in found.items()}
+    @property
+    def mixed_of_baseline(self) -> dict[tuple[str, str], list[str]]:
+        """The dimensions of which a side has several levels, at the cells that the baseline has."""
+        theirs = self._cells.keys(BASELINE)
+        return {self._cell(key): names for key, names in self.mixed.items() if (key[0], key[2]) in theirs}
 
-
-def _level(place: Place, names: tuple[str, ...], others: Sequence[str]) -> Level:
-    """`others`: names in the point that are no factors."""
-    texts = [*([place.target] if place.target else []), *(str(place.point.get(name, "")) for name in others)]
-    return matched_level(names, tuple(place.point.get(name, ABSENT_LEVEL) for name in names), tuple(texts))
+    def check(self, side: str) -> None:
+        """Raises Refusal if the side has no value, because each of its cells would be a mean of different results."""
+        cells = {key: rows for key, rows in self._cells.rows.items() if key[1] == side}
+        if cells and cells.keys() <= self.mixed.keys():
+            mixtures = mixtures_of(cells, {key: self.mixed[key] for key in cells})
+            sentences = " ".join(map(mixture_sentence, mixtures))
+            raise Refusal("results_mixed", f"In the {side}: {sentences} Choose one level with a filter.")
 
 
-def _text(place: Place) -> str:
-    return msgspec.json.encode([place.target, place.point], order="sorted").decode()
-
-
-def _mixed(place: Place) -> str:
-    at = ", ".join(f"{name} {value}" for name, value in sorted(place.point.items())[:4])
-    return (
-        f"One side has several different results in one row ({at}, …). Choose one of them with a filter, "
-        "for example target=host/target or one level of factor.<name>."
-    )
+def _place(point: Point) -> Place:
+    return Place(str(point.get(TARGET, "")), {name: value for name, value in point.items() if name != TARGET})

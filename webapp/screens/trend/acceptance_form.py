@@ -385,7 +385,7 @@ def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_on
     """Factors that have one level on each side, and not the same; those that only one side states also together."""
     together = Option(UNSTATED, f"All that only one side states ({len(only_one)})", UNSTATED in ignored)
     options = [together] if only_one else []
-    named = {*theirs.side.named, *mine.side.named, *(only_one if together.chosen else ())}
+    named = {*theirs.side.factors, *mine.side.factors, *(only_one if together.chosen else ())}
     for name in _names((*theirs.side.rows, *mine.side.rows)):
         levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in (theirs, mine)]
         apart = levels[0] != levels[1] and all(len(own) == 1 for own in levels)
@@ -399,7 +399,7 @@ def apart(found: Sequence[FoundSide]) -> list[str]:
     """`Queue depth (baseline 32, candidate 1)`: factors of which a level is chosen, and which therefore do not count,
     if the other side has other levels."""
     said = []
-    for name in words.in_order({name for one in found for name in one.side.named}):
+    for name in words.in_order({name for one in found for name in one.side.factors}):
         levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in found]
         if levels[0] != levels[1]:
             texts = [_level_words(own) for own in levels]

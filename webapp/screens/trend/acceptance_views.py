@@ -221,7 +221,7 @@ def _notes(
         text = f"{_count(counts.too_few, 'row')} {_are(counts.too_few)} unclear: a side has fewer than 3 repeats."
         query = _with(request, lambda address: address.update({"single_values": "1"}))
         yield Note(text, "Judge these values by the tolerance alone", query)
-    if form.unstated:
+    if form.unstated and not any(row.baseline is not None and row.value is not None for row in found.rows):
         count, more = len(form.unstated), " and others" if len(form.unstated) > MAX_NAMED else ""
         text = (
             f"{_count(count, 'factor')} {_are(count)} stated by one side only: "
@@ -229,6 +229,7 @@ def _notes(
         )
         query = _with(request, lambda address: address.appendlist("ignore", UNSTATED))
         yield Note(text, "Ignore factors that only one side states", query)
+    yield from map(Note, found.unstated)
     if levels := apart(sides):
         yield Note(f"A level was chosen, so the rows compare different levels: {', '.join(levels)}.")
     if metrics := without_baseline(asked, form):

@@ -58,18 +58,25 @@ def test_an_import_judges_earlier_and_later_runs(nights: Nights, accepted: Impor
     assert [verdict.points[row.cell[0]]["iodepth"] for row in verdict.rows if row.cell] == [1, 2]
 
 
-def test_without_single_values_and_with_all_factors_nothing_is_claimed(
-    nights: Nights, accepted: Import, olga: User
-) -> None:
+def test_without_single_values_nothing_is_claimed(nights: Nights, accepted: Import, olga: User) -> None:
     run = nights.run(1000, 3000)
     judge_by(nights, accepted, olga, single_values=False)
     assert outcome(run) is Outcome.UNCLEAR
+
+
+def test_a_factor_that_only_the_import_states_must_be_ignored(nights: Nights, olga: User) -> None:
+    """The options of fio, which it does not state, need not be."""
+    run = nights.run(1000, 3000)
+    text = "pattern,block_size,iodepth,read_ahead_sectors,iops\nrandread,4k,1,256,1000\nrandread,4k,2,256,4000\n"
+    accepted = an_import(by=olga, title="Accepted system", text=text)
     judge_by(nights, accepted, olga, ignored=[])
-    (verdict,) = verdicts_on(run)
-    assert {row.missing is Missing.NOT_MEASURED for row in verdict.rows} == {
-        True
-    }  # the import does not state the options of fio
     assert outcome(run) is Outcome.UNCLEAR
+    (verdict,) = verdicts_on(run)
+    assert [row.missing for row in verdict.rows] == [Missing.NOT_MEASURED, Missing.NOT_MEASURED]
+    judge_by(nights, accepted, olga, ignored=["unstated"])
+    assert outcome(run) is Outcome.FAILS
+    judge_by(nights, accepted, olga, ignored=["read_ahead_sectors"])
+    assert outcome(run) is Outcome.FAILS
 
 
 def test_an_outcome_follows_invalid_results_of_the_import(nights: Nights, accepted: Import, olga: User) -> None:
@@ -88,7 +95,7 @@ def test_a_chosen_level_of_the_import_is_compared_with_any_level_of_the_run(
     assert outcome(one_depth) is Outcome.PASSES
     (verdict,) = verdicts_on(two_depths)  # a row would mix both depths
     assert (verdict.outcome, verdict.rows) == (Outcome.UNCLEAR, ())
-    assert verdict.problem.startswith("One side has several different results in one row")
+    assert "several levels of queue depth (1, 2)" in verdict.problem
     with pytest.raises(Refusal, match=r"has no valid results at factor\.iodepth=7"):
         judge_by(nights, accepted, olga, levels={"factor.iodepth": "7"})
 
@@ -187,7 +194,7 @@ def test_an_import_stays_while_runs_are_judged_by_it(nights: Nights, accepted: I
         ({"levels": {"nonsense": "not set"}}, "has no valid results at nonsense=not set"),
         ({"levels": {"factor.speed": "not set"}}, "has no valid results at factor.speed=not set"),
         ({"levels": {"label.table": ""}}, "has no valid results at label.table="),  # an address cannot hold it
-        ({"ignored": ["iodepth"]}, "several different results in one row"),
+        ({"ignored": ["iodepth"]}, r"several levels of queue depth \(1, 2\)"),
     ],
 )
 def test_it_refuses_what_judges_nothing(

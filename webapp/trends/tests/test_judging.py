@@ -136,7 +136,7 @@ def test_single_values_have_no_mean_and_a_missing_one_is_unclear() -> None:
 
 
 def test_a_result_without_the_metric_is_told_from_none() -> None:
-    rows = judge({"iops": {}}, {"iops": cells(1, spread(1000), spread(1000))}, IOPS, measured=["0"])
+    rows = judge({"iops": {}}, {"iops": cells(1, spread(1000), spread(1000))}, IOPS, measured=[("0", "read")])
     assert [row.missing for row in rows] == [None, Missing.NO_VALUE, Missing.NOT_MEASURED]
     assert [row.why for row in rows[1:]] == ["no value", "not measured"]
 

@@ -93,7 +93,7 @@ def sides_of(case: Case, chance: Random) -> tuple[list[ResultRow], list[ResultRo
 
 
 def judged(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> Sequence[Row]:
-    theirs, mine = (Side((), rows, f"run {number}") for number, rows in enumerate(sides, 1))
+    theirs, mine = (Side({"run": [str(number)]}, rows, f"run {number}") for number, rows in enumerate(sides, 1))
     return judge_read(theirs, mine, {case.metric: case.tolerance}, ignored=(), single_values=False).rows
 
 

@@ -2,14 +2,19 @@
 
 import pytest
 
+from webapp.analysis.comparing import comparison_of, select
+from webapp.analysis.dimensions import MATCHED
+from webapp.analysis.places import OTHER_PLACES
+from webapp.analysis.question import CompareQuery
 from webapp.analysis.verdicts import ONE_VALUE_EACH, Outcome
 from webapp.core.errors import Refusal
 from webapp.imports.references.reading import load_references
 from webapp.plans.values import Value
 from webapp.results.metrics import Missing
 from webapp.results.models import Import, Result, StreamRun
+from webapp.results.reading.filter import ResultFilter
 from webapp.runs.models import Run, RunState
-from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 from webapp.trends.tests.measuring import Nights
@@ -189,6 +194,70 @@ def test_a_published_system_passes_or_fails_row_by_row_against_another(db: None)
     assert {key for key, (_, why) in tuned.items() if why == Missing.NOT_MEASURED} == {
         (1, test) for test in ("Initial write", "Rewrite", "Read", "Re-read")
     }
+
+
+IMPORTS = (
+    ("fusionio-duo-320gb", "tachion-400gb", 9, 0),  # drives, which a label tells apart
+    ("eva4400-fata", "lsi9266-vertex4-sdb", 3, 0),  # one of them does not state the size
+    ("lsi9266-vertex4-bonnie", "mtron-raid0-12", 0, 8),  # several layouts at eight points
+    ("mtron-raid0-12", "mtron-raid5-4", 80, 0),
+)
+
+
+def test_a_verdict_about_two_imports_compares_the_cells_that_explore_compares(db: None) -> None:
+    load_references()
+    numbers = dict(Import.objects.values_list("slug", "number"))
+    for *slugs, compared, mixed in IMPORTS:
+        baseline, candidate = (numbers[slug] for slug in slugs)
+        found = judge_sides(
+            baseline=f"import={baseline}", candidate=f"import={candidate}", tolerances={"bytes_per_s": 5.0},
+            single_values=True,
+        )  # fmt: skip
+        query = CompareQuery(
+            x=MATCHED, series=("imported",), panel="direction", metric="bytes_per_s", baseline=str(baseline),
+            results=ResultFilter(imports=(baseline, candidate)),
+        )  # fmt: skip
+        explored = [
+            (panel.key, round(cell.against_baseline.ratio.value, 9))
+            for panel in comparison_of(select(query)).panels
+            for series in panel.series
+            for cell in series.cells
+            if cell.against_baseline
+        ]
+        assert sorted((row.direction, round(row.ratio.value, 9)) for row in found.rows if row.ratio) == sorted(explored)
+        assert (len(explored), sum(bool(row.mixes) for row in found.rows)) == (compared, mixed)
+
+
+def test_a_cell_of_several_drives_has_no_value_and_the_others_are_judged(db: None) -> None:
+    old = an_import(text="pattern,block_size,iops\nrandread,4k,1000\nrandread,4k,900\nrandread,8k,500\n")
+    old.origins.filter(number=2).update(drive="Other")
+    an_import(title="New", text="pattern,block_size,iops\nrandread,4k,1000\nrandread,8k,400\n")
+    found = judge_sides(baseline="import=1", candidate="import=2", tolerances={"iops": 5.0}, single_values=True)
+    assert [(row.outcome, row.mixes, row.baseline, row.value) for row in found.rows] == [
+        (Outcome.FAILS, (), 500, 400),
+        (Outcome.UNCLEAR, ["model"], None, 1000),
+    ]
+    assert code("import=1&factor.block_size=4k", "import=2") == "results_mixed"
+
+
+def test_two_hosts_are_compared_only_with_the_same_drives(nights: Nights) -> None:
+    for place, (host, model) in enumerate((("b", "S4510"), ("c", "S4510"), ("d", "Other")), 1):
+        target = a_target(a_host(host), "scratch", model=model)
+        Lab(target, version=nights.version, number=place).measure(*FAST)
+    assert judged("host=b", "host=c").outcome is Outcome.PASSES
+    (row,) = judged("host=b", "host=d").rows
+    assert (row.outcome, row.why) == (Outcome.UNCLEAR, OTHER_PLACES)
+    assert judged("run=1", "run=3").outcome is Outcome.PASSES
+
+
+def test_levels_that_both_filters_name_are_cells_of_their_own(nights: Nights) -> None:
+    for speeds in (FAST, SLOW):
+        lab = nights.lab()
+        lab.measure(*speeds, iodepth=1)
+        lab.measure(*speeds, iodepth=2)
+        lab.measure(*SLOW, iodepth=4)
+    found = judged("run=1&factor.iodepth=1,2", "run=2&factor.iodepth=1,2")
+    assert [found.places[row.cell[0]].point["iodepth"] for row in found.rows if row.cell] == [1, 2]
 
 
 def test_nothing_is_claimed_from_single_values_unasked(db: None) -> None:
