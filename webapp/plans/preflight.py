@@ -133,7 +133,8 @@ def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence
 
 
 def missing_parts(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[str]:
-    """What a host does not support, such as `store1: layouts with md (package mdadm)`. A host without a report is left out."""
+    """What a host does not support, such as `store1: layouts with md (package mdadm)`. Hosts without a report are left
+    out."""
     offered = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
     found = set()
     for trial in _distinct(trials):

@@ -328,8 +328,8 @@ def test_each_job_has_one_file_in_a_directory(files: int, kind: TargetKind, word
 @pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
 def test_each_job_goes_through_its_own_file(tmp_path: Path, pattern: Pattern) -> None:
     work = using(
-        TargetKind.DIRECTORY, pattern=pattern, own_files=True, numjobs=3, files=3, ioengine=IoEngine.PSYNC, direct=False,
-        runtime_s=None, amount_bytes=3 * MIB, norandommap=False if pattern.random else None,
+        TargetKind.DIRECTORY, pattern=pattern, own_files=True, numjobs=3, files=3, ioengine=IoEngine.PSYNC,
+        direct=False, runtime_s=None, amount_bytes=3 * MIB, norandommap=False if pattern.random else None,
     )  # fmt: skip
     recipe = render(work)
     assert run_fio(recipe.job_text, tmp_path)["write"]["io_bytes"] == 3 * MIB
