@@ -80,6 +80,7 @@ MIN_SHARED = 0.5  # of the newest run's cells that an older run needs
 class RunName:
     pk: UUID
     number: int
+    state: str  # done, cancelled or failed
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def _shared(
 
 
 def _name(run: Run) -> RunName:
-    return RunName(run.pk, run.number)
+    return RunName(run.pk, run.number, run.state)
 
 
 def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:

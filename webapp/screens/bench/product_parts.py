@@ -8,6 +8,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import Asked, SideBySide, matched_of, side_by_side
 from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
+from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import bench_address
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, time_chart, time_table
 from webapp.screens.bench.rows import ShownRow, shown_row
@@ -40,6 +41,7 @@ class ProductParts:
     compare: str  # address of Bench with this product
     filter: str  # key of the filters of Results and Compare
     older: int  # results before the newest configuration, which are not in the headlines and curves
+    unfinished: tuple[str, ...]  # sentences about cancelled and failed runs whose results are in the headlines
     headlines: tuple[ShownRow, ...]
     charts: tuple[ShownChart, ...]
     payload: BenchCharts
@@ -50,7 +52,7 @@ class ProductParts:
 
 
 def product_parts(product: Product) -> ProductParts | None:
-    """None without results. At most eight queries."""
+    """None without results. At most nine queries."""
     history = side_by_side(Asked((product,), product))
     rows = history.read.rows[product]
     if not rows:
@@ -70,6 +72,7 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         older=older,
+        unfinished=tuple(unfinished_sentences(current)),
         headlines=tuple(shown_row(found, row, found.matched.texts[row.workload.key]) for row in found.headlines),
         charts=(
             *(_chart(names[product], time_table(one, _words(found, one)), colours_of(one.values)) for one in times),

@@ -16,6 +16,7 @@ from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, ratio
 from webapp.results.metrics import IOPS
+from webapp.results.unfinished import unfinished_sentences
 
 KINDS = {Ranked.DRIVE: "drive", Ranked.CONTROLLER: "controller", Ranked.HOST: "host", Ranked.LAYOUT: "layout"}
 NAMED = 2  # entries that a headline names
@@ -152,6 +153,7 @@ def caveats(ranking: Ranking) -> Iterator[str]:
             "Shared ceiling: drives in one host have equal values that stay the same at another load. A link, a "
             "controller or equal drives look like this."
         )
+    yield from unfinished_sentences(row for entry in entries for row in entry.rows)
     if means := dict.fromkeys(f"{entry.name} ({over})" for entry in entries if (over := pooled(entry.rows))):
         yield f"Means over several configurations: {_named([*means])}."
     if ranking.newest:

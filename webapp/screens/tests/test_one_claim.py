@@ -14,10 +14,12 @@ from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.orders import shuffle
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.results.models import Import, Result
-from webapp.runs.models import Trial
+from webapp.results.reading.rows import read_rows
+from webapp.results.unfinished import unfinished_sentences
+from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.imports import an_import
-from webapp.tests.factories.results import Lab
+from webapp.tests.factories.results import START, Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -267,3 +269,19 @@ def test_drives_of_two_hosts_have_links_to_what_is_alike(operator: Client) -> No
 def series_of(client: Client, query: str) -> list[Any]:
     (panel,) = client.get(f"/api/v1/compare?{query}").json()["panels"]
     return list(panel["series"])
+
+
+def test_every_page_with_values_of_a_cancelled_run_names_it(operator: Client) -> None:
+    host = a_host("a")
+    labs = [Lab(a_drive(host, f"nvme{n}", model=name, serial=name), number=n) for n, name in ((1, "A"), (2, "B"))]
+    for lab in labs:
+        lab.measure(100.0, 101.0, 102.0, iodepth=1)
+    Run.objects.filter(pk=labs[0].run.pk).update(state=RunState.CANCELLED, ended_at=START)
+    (sentence,) = unfinished_sentences(read_rows(Result.objects.all()))
+    pages = ("/explore/?run=1..2&x=iodepth&series=run", "/bench/?product=model:A&product=model:B", "/rankings/")
+    for address in (*pages, "/hosts/a/targets/nvme1/", "/products/model/A/"):
+        assert sentence in operator.get(address).content.decode(), address
+    assert operator.get("/hosts/a/targets/nvme2/").context["parts"].unfinished == ()
+    plan = labs[0].run.version.plan.slug
+    (row,) = operator.get(f"/trends/?plan={plan}&target=a/nvme1").context["rows"]
+    assert row.value.run.state == RunState.CANCELLED
