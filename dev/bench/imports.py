@@ -25,7 +25,7 @@ from dev.stack.temporary import installation
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "webapp/imports/formats/tests/data/fio-json/3.33-group.json"
-JSON_WANTED_S, ALL_WANTED_S, MEMORY_WANTED_MIB = 15, 180, 300
+JSON_WANTED_S, ALL_WANTED_S, MEMORY_WANTED_MIB = 15, 120, 300
 KINDS = ("bw", "iops", "lat", "clat")
 DEPTHS, PATTERNS = (1, 2, 4, 8, 16, 32, 64), ("randread", "randwrite", "read", "write")
 IOPS = (5_000, 50_000)  # of one job

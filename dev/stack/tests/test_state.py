@@ -1,12 +1,14 @@
 """The state directory: ours alone, secrets unreadable for others."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from dev.console import ToolError
-from dev.stack.state import BASE_VARIABLE, State, default_state
+from dev.stack.state import BASE_VARIABLE, REPOSITORY, State, default_state
 
 
 def test_it_refuses_a_link_that_somebody_laid(tmp_path: Path) -> None:
@@ -46,3 +48,20 @@ def test_it_gives_each_purpose_and_base_a_directory(tmp_path: Path, monkeypatch:
     assert usual != default_state("test-1").root
     monkeypatch.setenv(BASE_VARIABLE, str(tmp_path))
     assert default_state("demo").root.parent == tmp_path
+
+
+def test_commands_of_django_use_the_demo_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("SWEETSPOT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(BASE_VARIABLE, str(tmp_path))
+    show = "from django.conf import settings; print(settings.SECRET_KEY)"
+    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", show]
+
+    without = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert without.returncode != 0
+    assert "SWEETSPOT_SECRET_KEY" in without.stderr
+
+    demo = default_state("demo")
+    demo.prepare()
+    shown = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == demo.secret("secret_key")

@@ -128,7 +128,8 @@ def _measured(
     operation: str, config: Mapping[str, str], done: _Done, bytes_per_s: float | None, when: str, *, reads: bool
 ) -> list[Measurement]:
     mixed = operation.startswith("RWMIX")
-    if not done.iops or not number(done.iops, "IOPS") or not (mixed or operation in ("READ", "WRITE")):
+    iops = number(done.iops, "IOPS") if done.iops else None
+    if not (iops or bytes_per_s) or not (mixed or operation in ("READ", "WRITE")):
         return []
     direction = Direction.READ if reads or operation == "READ" else Direction.WRITE
     factors, other = sorted_factors(_stated(operation, config))
@@ -140,7 +141,7 @@ def _measured(
             direction=direction,
             factors=factors,
             other=other | ({"hosts": config["hosts"]} if config.get("hosts", "1") not in ("", "1") else {}),
-            iops=number(done.iops, "IOPS"),
+            iops=iops or None,
             bytes_per_s=bytes_per_s,
             bytes=whole(done.bytes, "bytes") if done.bytes else None,
             runtime_ms=whole(done.elapsed_time_ms, "time") if done.elapsed_time_ms else None,

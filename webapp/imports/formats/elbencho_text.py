@@ -49,7 +49,7 @@ def parse(text: str) -> list[Measurement]:
 
 def _phases(text_lines: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
     """Operation, options of the command, and the figures by their names."""
-    operation, command, in_table = "", "", False
+    operation, command, next_command, in_table = "", "", "", False
     figures: dict[str, str] = {}
     for line in (each.strip(" \t>#|") for each in text_lines):
         row = _ROW.fullmatch(line) if in_table else None
@@ -60,9 +60,9 @@ def _phases(text_lines: list[str]) -> Iterator[tuple[str, str, dict[str, str]]]:
         if row and operation:
             figures[row[2].strip()] = row[3]
         elif _HEAD.match(line):
-            in_table = True
+            command, next_command, in_table = next_command, "", True  # a command has one table
         elif match := _COMMAND.search(line):
-            command, in_table = "" if match[1].endswith(("\\", "...")) else match[1], False  # cut off
+            next_command, in_table = "" if match[1].endswith(("\\", "...")) else match[1], False  # cut off
         elif not line.startswith(("=", "---")):
             in_table = in_table and not line
     if _moves_data(operation):
@@ -125,9 +125,14 @@ def _stated(direction: Direction, options: Mapping[str, str]) -> dict[str, Value
     stated: dict[str, Value] = {
         "pattern": f"{'rand' if '--rand' in options else ''}{direction}", "direct": "--direct" in options,
     }  # fmt: skip
-    for name, option in (("block_size", "block"), ("size", "size")):
-        if options.get(option):
-            stated[name] = size(options[option], option)
+    sizes = {
+        name: size(options[option], option)
+        for name, option in (("block_size", "block"), ("size", "size"))
+        if options.get(option)
+    }
+    if len(sizes) == 2:
+        sizes["block_size"] = min(sizes.values())  # as elbencho does (ProgArgs.cpp)
+    stated |= sizes
     for name, option in (("numjobs", "threads"), ("iodepth", "iodepth")):
         if options.get(option):
             stated[name] = whole(options[option], option)

@@ -659,8 +659,9 @@ _REASONS = {
     "the checksum is always at the start of its block": ("verify_offset",),
     "the threads that verify share the CPUs of `cpus_allowed`": ("verify_async_cpus",),
     "trims are patterns of their own: `rw=trim` or `rw=trimwrite`": (
-        "trim_percentage", "trim_verify_zero", "trim_backlog", "trim_backlog_batch",
+        "trim_percentage", "trim_backlog", "trim_backlog_batch",
     ),
+    "trimmed blocks are not read back": ("trim_verify_zero",),
     "it changes the drive for all programs. Use the factor `scheduler`": ("ioscheduler",),
     "a trial ends by `runtime`, by an amount or by a stop rule of the plan": (
         "steadystate", "ss", "steadystate_duration", "ss_dur", "steadystate_ramp_time", "ss_ramp", "number_ios",

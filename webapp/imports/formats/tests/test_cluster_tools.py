@@ -153,6 +153,13 @@ def test_the_console_of_elbencho_1_with_small_files() -> None:
     assert (first.repeat, second.repeat) == (1, 1), "without the command, they may be different tests"
 
 
+def test_a_command_of_elbencho_is_that_of_one_table() -> None:
+    command, table = text("elbencho-text/write.txt").replace("-b 1m -s 16g", "-b 16m -s 32k").split("\n", 1)
+    first, second = elbencho_text.parse(f"{command}\n{table}Another script\n{table}")
+    assert (first.factors["block_size"], first.factors["size"]) == (32_768, 32_768), "a block is at most a file"
+    assert (second.factors, second.repeat) == ({}, 1)
+
+
 def test_a_note_says_that_mixed_phases_beside_others_are_not_read() -> None:
     table = text("elbencho-text/write.txt")
     mixed = "RWMIX70     Elapsed time     :     30.140s     30.196s\n            IOPS             :   291   290\n"

@@ -155,6 +155,13 @@ def test_the_command_of_elbencho_is_in_quotes_without_commas() -> None:
         elbencho.parse(text("elbencho/3.0-command.csv").replace(",3.0-1", ""))
 
 
+def test_a_phase_of_elbencho_without_iops_has_its_bandwidth() -> None:
+    read, *_ = parsed("elbencho/3.1.json")
+    shortened = text("elbencho/3.1.json").replace('"iops":"20000",', "")
+    without, *_ = elbencho.parse(shortened)
+    assert (without.iops, without.bytes_per_s) == (None, read.bytes_per_s)
+
+
 def test_elbencho_json() -> None:
     read, mixed, reads_of_mix = parsed("elbencho/3.1.json")
     assert (read.iops, read.bytes_per_s, read.bytes) == (20000, 81_920_000, 819_200_000)
