@@ -30,7 +30,8 @@ FORMATTERS: Mapping[formatting.ShownAs, Callable[[float | None], str]] = {
 }
 _MULTIPLES = {1: "", 10**3: "thousands", 10**6: "millions", 10**9: "billions"}
 _SHOWN_AS: Mapping[Unit, formatting.ShownAs] = {
-    Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number",
+    Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.PERCENT: "percent",
+    Unit.COUNT: "number",
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from webapp.trends.models import Baseline
 from webapp.trends.run_values import ENDED
 from webapp.trends.two_sides import Side, TwoSides, import_side, judge_read
 
-NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max"})  # single I/Os, or not a speed
+NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max", "shared_percent"})  # single I/Os, or no speed
 KEPT_OUTCOMES = 5_000
 KEPT_IMPORTS = 1  # an import may have 20,000 results
 

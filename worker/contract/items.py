@@ -175,6 +175,7 @@ class Unit(StrEnum):
     SECONDS = "s"
     BYTES_PER_S = "B/s"
     PER_S = "1/s"
+    PERCENT = "%"
     COUNT = ""
 
 

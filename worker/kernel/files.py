@@ -5,6 +5,7 @@ import fcntl
 import os
 import sqlite3
 import struct
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -130,13 +131,13 @@ class Reserve:
 #
 # The file system answers reads of such parts with zeros from memory and does not read the drive. This module does not
 # find extents that are compressed, shared with other files, or stored inside the inode. After a trial, the device's
-# counters show reads of such extents.
+# counters show reads of such extents. `shared_bytes` finds the extents that a file shares with others.
 #
 # Sources: Documentation/filesystems/fiemap.rst and include/uapi/linux/fiemap.h of the Linux kernel; lseek(2).
 
 _FIEMAP = 0xC020660B  # FS_IOC_FIEMAP
 _SYNC = 0x1  # FIEMAP_FLAG_SYNC: write the file's dirty pages first, because they may still be marked as unwritten
-_LAST, _UNWRITTEN = 0x1, 0x800  # flags of an extent
+_LAST, _UNWRITTEN, _SHARED = 0x1, 0x800, 0x2000  # flags of an extent
 _HEAD = struct.Struct("=QQLLLL")  # start, length, flags, mapped extents, size of the array, reserved
 _EXTENT = struct.Struct("=QQQ16xL12x")  # logical offset, physical offset, length, flags
 _AT_ONCE = 512  # extents of one call
@@ -146,24 +147,34 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EBADR)
 def unwritten_bytes(fd: int, length: int) -> int:
     """Bytes of the first `length` bytes of an open file that were never written. Raises OSError."""
     try:
-        return length - _written_by_extents(fd, length)
+        return length - sum(size for size, flags in _mapped(fd, length) if not flags & _UNWRITTEN)
     except OSError as error:
         if error.errno not in _UNSUPPORTED:
             raise
     return length - _written_by_seeking(fd, length)
 
 
-def _written_by_extents(fd: int, length: int) -> int:
-    written = start = 0
+def shared_bytes(fd: int, length: int) -> int | None:
+    """Bytes of the first `length` bytes of an open file that other files or snapshots share; None if the file system
+    does not tell. Raises OSError."""
+    try:
+        return sum(size for size, flags in _mapped(fd, length) if flags & _SHARED)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise
+    return None
+
+
+def _mapped(fd: int, length: int) -> Iterator[tuple[int, int]]:
+    """Bytes and flags of each extent in the first `length` bytes."""
+    start = 0
     while start < length:
         extents = _extents(fd, start, length - start)
         for offset, size, flags in extents:
             start = offset + size
-            if not flags & _UNWRITTEN:
-                written += max(0, min(start, length) - offset)
+            yield max(0, min(start, length) - offset), flags
         if not extents or extents[-1][2] & _LAST:
             break
-    return written
 
 
 def _extents(fd: int, start: int, length: int) -> list[tuple[int, int, int]]:

@@ -13,6 +13,8 @@ METRICS = (
     Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),
     Metric(name="copy_bytes_per_s", label="Copy rate", unit=Unit.BYTES_PER_S),
     Metric(name="fsync_s", label="fsync time", unit=Unit.SECONDS, lower_is_better=True),  # part of the copy time
+    # Copies in the kernel: blocks of the copies that are those of the sources (a reflink), so that no data was moved.
+    Metric(name="shared_percent", label="Shared with the source", unit=Unit.PERCENT),
 )
 DEFAULT_METRIC = "copy_s"
 INSTALLATION = ""
@@ -23,7 +25,7 @@ class CopyJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The input of the program."""
 
     sources: tuple[str, ...]
-    copies: tuple[str, ...]  # removed before and after each copy
+    copies: tuple[str, ...]  # removed before and after all copies
     method: str
     block_bytes: int
     size_bytes: int  # of each file

@@ -36,7 +36,7 @@ def doubts(result: ResultRow) -> list[Doubt]:
     for label, (words, short) in _OF_LABELS.items() if result.imported else ():
         if text := result.facts.get(label):
             found.append(Doubt(f"{words} ({text})", short))
-    if doubt := _no_drive(result) or _missed(result) or _purged(result):
+    if doubt := _no_drive(result) or _reflinked(result) or _missed(result) or _purged(result):
         found.append(doubt)
     return found
 
@@ -47,6 +47,15 @@ def _no_drive(result: ResultRow) -> Doubt | None:
     file_system, device = result.facts.get("file_system", ""), result.facts.get("device.kind", "")
     what = file_system if file_system in MEMORY_FILE_SYSTEMS else "zram" if device == "zram" else ""
     return Doubt(f"measured on {what}, which is memory and not a drive", "memory, not a drive") if what else None
+
+
+def _reflinked(result: ResultRow) -> Doubt | None:
+    """Copies in the kernel, by their extents: XFS and btrfs may share blocks instead of moving data."""
+    percent = result.metrics.get("shared_percent", 0.0)
+    if percent <= 100 * (1 - MIN_FROM_DRIVE):
+        return None
+    words = f"a reflink and not a copy: {significant(percent)} % of the copy are blocks of its source, not moved data"
+    return Doubt(words, "reflink, not a copy")
 
 
 def _missed(result: ResultRow) -> Doubt | None:

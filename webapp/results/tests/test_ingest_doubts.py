@@ -56,6 +56,17 @@ def test_a_result_with_a_stop_rule_is_judged_in_its_window(attempt: Attempt) -> 
     assert stop_words(StreamRun.objects.get().stopped or {}) == words
 
 
+@pytest.mark.parametrize(("percent", "doubted"), [(100.0, True), (0.0, False), (None, False)])
+def test_a_copy_in_the_kernel_that_is_a_reflink_is_doubted(
+    attempt: Attempt, percent: float | None, doubted: bool
+) -> None:
+    samples = tuple(sample(n) for n in range(20))
+    say(attempt.host, attempt, (1, BEGUN), (2, samples), (3, (RESULT, DONE)))
+    Result.objects.update(metrics={} if percent is None else {"shared_percent": percent})
+    (row,) = read_rows(Result.objects.all())
+    assert ("reflink, not a copy" in [doubt.short for doubt in doubts(row)]) is doubted
+
+
 def test_a_freeze_before_the_window_stays_a_doubt(attempt: Attempt) -> None:
     reads = [30] * 3 + [0] * 7 + [30] * 20
     samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]

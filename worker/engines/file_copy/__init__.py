@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,9 +16,18 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.items import Attachment, Direction, DirectionResult, DirectionSample, MediaType, StreamResult
 from worker.contract.packing import Histogram
 from worker.contract.workload import CopyWorkload
-from worker.engines.base import Check, Moments, State, direction_result, direction_sample
+from worker.engines.base import (
+    Check,
+    Moments,
+    State,
+    StreamFailed,
+    direction_result,
+    direction_sample,
+    errno_words,
+)
 from worker.engines.file_copy import program
 from worker.engines.running import OwnProgram, Running, Sampler
+from worker.kernel.files import shared_bytes
 from worker.kernel.targets import OpenTarget
 from worker.recipes.file_copy import METRICS, CopyJob
 
@@ -81,14 +90,17 @@ def run_stream(running: Running) -> StreamResult:
     assert isinstance(work, CopyWorkload)
     recipe, started_at = running.recipe(), time.time()
     child = running.spawn(COMMAND, recipe.job_text)
-    metrics = tuple(metric for metric in METRICS if work.fsync or metric.name != "fsync_s")
+    wanted = {"fsync_s": work.fsync, "shared_percent": work.method is CopyMethod.KERNEL}
+    metrics = tuple(metric for metric in METRICS if wanted.get(metric.name, True))
     running.report_start(started_at, recipe, command=COMMAND, metrics=metrics)
     sampler = running.sampler()
     reader = Reader(sampler)
+    copies = msgspec.json.decode(recipe.job_text, type=CopyJob).copies
     try:
         code = PROGRAM.follow(child, running, Line, reader.take)
+        shared = _shared(copies, running.target) if work.method is CopyMethod.KERNEL and not code else None
     finally:
-        _remove_copies(recipe.job_text, running.target)  # the program removes them unless it is killed
+        _remove(copies, running.target)
     if code or reader.end is None:
         raise PROGRAM.failed(child)
     end = reader.end
@@ -109,7 +121,7 @@ def run_stream(running: Running) -> StreamResult:
         sys_cpu_percent=end.sys_ms / seconds / 10,
         device=sampler.whole(),
         samples=sampler.count,
-        metrics=_metrics(end, fsync=work.fsync),
+        metrics=_metrics(end, fsync=work.fsync) | ({} if shared is None else {"shared_percent": shared}),
         attachments=(Attachment(name="copy.json", media_type=MediaType.JSON, text=reader.text),),
     )
 
@@ -121,8 +133,27 @@ def _metrics(end: Line, *, fsync: bool) -> dict[str, float]:
     return measured | ({"fsync_s": end.fsync_ns / 1e9} if fsync else {})
 
 
-def _remove_copies(job_text: str, open_target: OpenTarget) -> None:
-    for name in msgspec.json.decode(job_text, type=CopyJob).copies:
+def _shared(copies: Sequence[str], open_target: OpenTarget) -> float | None:
+    """Per cent of the bytes of all copies that share blocks with other files; None if the file system does not tell."""
+    total = shared = 0
+    for name in copies:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=open_target.cwd_fd)
+        try:
+            size = os.fstat(fd).st_size
+            of_file = shared_bytes(fd, size)
+        except OSError as error:  # such as errno 5: the copy's dirty pages are written first
+            words = f"The extents of the copy {name} cannot be read: {errno_words(error.errno or 0)}."
+            raise StreamFailed("extents_unreadable", words) from error
+        finally:
+            os.close(fd)
+        if of_file is None:
+            return None
+        total, shared = total + size, shared + of_file
+    return 100 * shared / total
+
+
+def _remove(copies: Sequence[str], open_target: OpenTarget) -> None:
+    for name in copies:
         try:
             os.unlink(name, dir_fd=open_target.cwd_fd)
         except FileNotFoundError:

@@ -10,7 +10,7 @@ import pytest
 
 from worker.guard.tests import rig
 from worker.kernel import files
-from worker.kernel.files import unwritten_bytes, unwritten_words
+from worker.kernel.files import shared_bytes, unwritten_bytes, unwritten_words
 
 PAGE = 4096
 
@@ -74,6 +74,7 @@ def test_it_is_correct_on_common_file_systems(kind: str, tmp_path: Path) -> None
         rig.run("mount", *options, device, str(tmp_path / "mnt"))
         try:
             assert unwritten_on(tmp_path / "mnt") == [100, 90, 90, 0, 0, 0]
+            assert shared_on(tmp_path / "mnt") == ([0, 0] if kind == "ext4" else [0, 40])
         finally:
             rig.run("umount", str(tmp_path / "mnt"))
 
@@ -97,6 +98,24 @@ def unwritten_on(folder: Path) -> list[float]:
     for each in (fd, tiny, copy):
         os.close(each)
     return [each / PAGE for each in found]
+
+
+def shared_on(folder: Path) -> list[int | None]:
+    """Pages that a file shares before and after 40 of them are cloned."""
+    fd, copy = (os.open(folder / name, os.O_RDWR | os.O_CREAT) for name in ("cloned", "clone"))
+    write(fd, 0, 100)
+    os.fsync(fd)
+    shared = [shared_bytes(fd, 100 * PAGE)]
+    os.copy_file_range(fd, copy, 40 * PAGE)
+    shared.append(shared_bytes(copy, 100 * PAGE))
+    os.close(fd)
+    os.close(copy)
+    return [None if each is None else each // PAGE for each in shared]
+
+
+def test_shared_bytes_are_unknown_without_fiemap(fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_extents", unsupported)
+    assert shared_bytes(fd, PAGE) is None
 
 
 def unsupported(*_: object) -> None:

@@ -22,6 +22,7 @@ from worker.engines.file_copy.program import bucket_ns
 from worker.engines.fio import prefill
 from worker.engines.running import Sampler
 from worker.engines.tests.running import running
+from worker.guard.tests import rig
 from worker.kernel.targets import OpenTarget
 from worker.process.scope import open_scope
 from worker.recipes import render
@@ -89,7 +90,25 @@ def test_it_copies_every_byte_and_counts_them(scratch: Scratch, method: CopyMeth
     assert write.latency_min_ns <= write.latency_mean_ns <= write.latency_max_ns
     assert result.metrics["copy_s"] > 0
     assert result.metrics["copy_bytes_per_s"] == pytest.approx(8 * MIB / result.metrics["copy_s"])
-    assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
+    unknown = {"shared_percent"} if "shared_percent" not in result.metrics else set()  # tmpfs does not tell
+    assert {metric.name for metric in scratch.started[0].metrics} - unknown == set(result.metrics)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
+@pytest.mark.parametrize(("kind", "shared"), [("xfs", 100), ("btrfs", 100), ("ext4", 0)])
+def test_a_copy_in_the_kernel_that_is_a_reflink_is_told_apart(tmp_path: Path, kind: str, shared: int) -> None:
+    with rig.loop(rig.sparse(tmp_path / "image", 400 * MIB)) as device:
+        rig.run(f"mkfs.{kind}", "-q", device)
+        (tmp_path / "mnt").mkdir()
+        rig.run("mount", device, str(tmp_path / "mnt"))
+        scratch = Scratch(tmp_path / "mnt")
+        try:
+            result = scratch.run(scratch.stream(method=CopyMethod.KERNEL))
+        finally:
+            os.close(scratch.fd)
+            rig.run("umount", str(tmp_path / "mnt"))
+    assert result.metrics["shared_percent"] == shared
 
 
 def test_an_fsync_that_was_not_requested_is_not_measured(scratch: Scratch) -> None:
