@@ -207,6 +207,12 @@ def identify(entry: PolicyEntry, name: str) -> None:
         )
     if sysfs.size_bytes(name) == 0:
         raise GuardRefused("guard_path", f"{entry.path} has size 0: no medium, or an unused loop device.")
+    if sysfs.attribute(sysfs.whole(name), "queue/zoned") == "host-managed":
+        raise GuardRefused(
+            "guard_zoned",
+            f"{entry.path} is a zoned drive (host-managed): its zones can only be written in order. Use a file system "
+            "that supports such drives, and a directory on it as target.",
+        )
     _refuse_unsafe_loop(name)
 
 

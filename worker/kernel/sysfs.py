@@ -60,11 +60,13 @@ def node(name: str, sys: Path = SYS) -> Path:
 
 
 def names(sys: Path = SYS) -> tuple[str, ...]:
-    """All block devices and partitions."""
+    """All block devices and partitions. With NVMe multipath, the drive is one device: its paths (`nvme0c1n1`) are
+    hidden and have no device node."""
     try:
-        return tuple(sorted(entry.name for entry in (sys / "class/block").iterdir()))
+        entries = tuple((sys / "class/block").iterdir())
     except OSError:
         return ()
+    return tuple(sorted(entry.name for entry in entries if text(entry / "hidden") != "1"))
 
 
 def exists(name: str, sys: Path = SYS) -> bool:

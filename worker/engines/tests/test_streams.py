@@ -366,6 +366,8 @@ def test_it_measures_trims(bench: Bench, loop: str) -> None:
     result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=16 * MIB, amount_bytes=8 * MIB, **given), open_target)
     moved = {each.direction: (each.ios, each.bytes) for each in result.directions}
     assert moved == {Direction.WRITE: (8, 8 * MIB), Direction.TRIM: (8, 8 * MIB)}
+    assert [unpack(each.latency).total for each in result.directions] == [8, 8]
+    assert len({each.latency_mean_ns for each in result.directions}) == 2  # each direction has its own
     sampled = [part for sample in bench.samples for part in sample.directions]
     assert sum(part.ios for part in sampled if part.direction is Direction.TRIM) == 8
 

@@ -15,6 +15,7 @@ from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
 from worker.guard.tests.test_blocks import refusal
 from worker.guard.tests.test_in_use import WWID, tree_with_paths
+from worker.inventory.devices import block_devices
 from worker.kernel import sysfs, usage
 from worker.kernel.tests.test_sysfs import Tree
 from worker.policy import Policy
@@ -52,6 +53,22 @@ def test_it_finds_a_multipath_device_that_has_lost_all_paths(tmp_path: Path) -> 
     tree = tree_with_paths(tmp_path)
     tree.add("dm-0", "virtual/block", "253:0", size="4096", dm__uuid=MAP)
     assert [twins(name, tree.sys) for name in ("dm-0", "sda", "sdc")] == [("sda", "sdb"), ("dm-0", "sdb"), ()]
+
+
+def test_an_nvme_drive_with_two_paths_is_one_device(tmp_path: Path) -> None:
+    """Linux 6.x shows the paths of native multipath as hidden disks."""
+    tree, wwid = Tree(tmp_path), "eui.36344730523123450025384500000001"
+    subsystem = "virtual/nvme-subsystem/nvme-subsys0"
+    tree.add("nvme0n1", subsystem, "259:0", wwid=wwid, hidden="0", size="3750748848")
+    for number in (0, 1):
+        place = f"pci0000:0{number}/nvme/nvme{number}"
+        tree.add(f"nvme0c{number}n1", place, f"0:{number}", wwid=wwid, hidden="1", size="3750748848")
+        (tree.sys / "devices" / subsystem / f"nvme{number}").symlink_to(tree.sys / "devices" / place)
+    assert sysfs.names(tree.sys) == ("nvme0n1",)
+    assert twins("nvme0n1", tree.sys) == ()
+    no_usage = usage.Usage(mounts=(), swaps=(), swap_files=())
+    (drive,) = block_devices(no_usage, tree.sys, open_devices=False)
+    assert (drive.path, drive.stable_id) == ("/dev/nvme0n1", f"nvme-{wwid}")
 
 
 @pytest.mark.parametrize(
@@ -241,6 +258,20 @@ def test_a_device_in_the_options_of_a_mount_is_mounted(tmp_path: Path, monkeypat
     line = "30 1 8:0 / /data rw,noatime - xfs /dev/sda rw,logdev=/dev/sdb,noquota\n"
     found = usage._by_device(usage.read_mounts(line), tree.sys)
     assert {name for name, _ in found} == {"sda", "sdb"}
+
+
+@pytest.mark.parametrize(("model", "refused"), [("host-managed", True), ("host-aware", False), ("none", False)])
+def test_a_drive_whose_zones_must_be_written_in_order_is_refused(
+    allowed: Policy, monkeypatch: pytest.MonkeyPatch, model: str, refused: bool
+) -> None:
+    """A stand-in for the attribute: this machine has neither a zoned drive nor null_blk."""
+    attribute = sysfs.attribute
+    monkeypatch.setattr(
+        sysfs, "attribute", lambda name, path, *more: model if path == "queue/zoned" else attribute(name, path, *more)
+    )
+    assert bool(blocks.survey(allowed.targets[0]).problem) is refused
+    if refused:
+        assert refusal(rig.stream(allowed), allowed).code == "guard_zoned"
 
 
 def test_a_partition_of_kpartx_is_never_overwritten(
