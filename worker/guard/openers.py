@@ -166,12 +166,12 @@ def _exported(name: str, content: str, proc: Path) -> set[Identity]:
 
 
 def _is_active(file: Path, content: str) -> bool:
-    """Whether the kernel has the device or file open whose path this file of configfs shows."""
-    if file.name == "device_path":
-        return sysfs.text(file.parent / "enable") == "1"
-    if file.name == "info":
-        return "Status: ACTIVATED" in content and _LIO_FILE.search(content) is not None
-    return file.name == "file" and bool(content)
+    """Whether the kernel has the device or file open whose path this file of configfs shows. LIO opens it when it is
+    enabled, and has the status ACTIVATED only while a LUN exports it."""
+    if file.name == "file":
+        return bool(content)
+    has_path = file.name == "device_path" or (file.name == "info" and _LIO_FILE.search(content) is not None)
+    return has_path and sysfs.text(file.parent / "enable") == "1"
 
 
 def identity_at(path: str) -> Identity | None:

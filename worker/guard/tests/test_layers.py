@@ -207,14 +207,16 @@ def test_it_finds_exports_that_name_their_device_only_in_a_description(tmp_path:
     assert openers.exports({("block", 8, 0)}, root, strict=True) == ()
 
 
+LIO = "target__core__fileio_0__y"
 NAMESPACE = "nvmet__subsystems__s__namespaces__1"
 
 
 @pytest.mark.parametrize(
     ("files", "is_active"),
     [
-        ({"target__core__fileio_0__y__info": FILEIO.format("ACTIVATED", "/gone")}, True),
-        ({"target__core__fileio_0__y__info": FILEIO.format("DEACTIVATED", "/gone")}, False),
+        ({f"{LIO}__info": FILEIO.format("ACTIVATED", "/gone"), f"{LIO}__enable": "1"}, True),
+        ({f"{LIO}__info": FILEIO.format("DEACTIVATED", "/gone"), f"{LIO}__enable": "1"}, True),  # without a LUN
+        ({f"{LIO}__info": FILEIO.format("DEACTIVATED", "/gone"), f"{LIO}__enable": "0"}, False),
         ({f"{NAMESPACE}__device_path": "/gone", f"{NAMESPACE}__enable": "1"}, True),
         ({f"{NAMESPACE}__device_path": "/gone", f"{NAMESPACE}__enable": "0"}, False),
     ],
