@@ -298,11 +298,11 @@ AS_ALWAYS = {
     "numjobs": ("2",),
     "loops": ("1",),
     "stonewall": ("0", "1", "2"),  # of the first job
-    "group_reporting": ("1",),
+    "group_reporting": ("1", "2"),
     "do_verify": ("1", "0"),  # without verify
     "size": ("64m",),
     "rw": ("read", "randwrite"),
     "ioengine": ("libaio", "psync"),
     "fadvise_hint": ("1",),
-    "time_based": ("0", "1"),  # without runtime
+    "time_based": ("0", "1", "2"),  # without runtime
 }  # fmt: skip
