@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.analysis.answer import FindingKind
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -13,6 +14,7 @@ from webapp.screens.runs.live import SettingRow
 
 ENOUGH_REPEATS = 3  # for a claim
 MOST_LETTERS = 160  # of the heading
+PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
 _CERTAINTY = re.compile(r" \((?:95 % CI|n = |measured once)[^()]*\)")
 
 
@@ -47,8 +49,11 @@ class Trust:
     is_good: bool
 
 
-def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome) -> Iterator[Trust]:
-    """Only what is known; a run without results has none."""
+def trust(
+    run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome, findings: FindingList
+) -> Iterator[Trust]:
+    """Only what is known; a run without results has none. What differs from the previous run counts if the heading is
+    about both."""
     done = [trial for trial in trials if trial.state == TrialState.DONE]
     if not done:
         return
@@ -59,7 +64,8 @@ def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], out
     else:
         yield Trust(f"{repeats} repeats, {'random order' if is_random else 'in listed order'}", is_random)
     if outcome.lines:
-        cautions = any(line.caution for line in outcome.lines)
+        of_runs = [each.finding for each in findings.first[:1] if each.finding.kind in PREVIOUS_RUN]
+        cautions = any([*(line.caution for line in outcome.lines), *(finding.caution for finding in of_runs)])
         yield Trust("something else differs, too" if cautions else "nothing else differs", not cautions)
     if settings:
         troubled = any(row.trouble for row in settings)

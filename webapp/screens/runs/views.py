@@ -287,7 +287,7 @@ def _answer(run: Run, trials: Sequence[Trial], settings_of_run: Sequence[Setting
         "outcome": found,
         "findings": below_heading(findings, title),
         "heading": title,
-        "trust": list(trust(run, trials, settings_of_run, found)),
+        "trust": list(trust(run, trials, settings_of_run, found, findings)),
         "warnings": list(warnings(run, trials, settings_of_run, found)),
         "all_multiples": multiples_of(run),
     }

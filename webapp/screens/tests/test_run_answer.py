@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from django.test import Client
 
+from webapp.analysis.answer import FindingKind
 from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.results.models import Result
@@ -17,8 +18,10 @@ from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.findings import FindingList
 from webapp.screens.runs.answer import below_heading
 from webapp.screens.runs.multiples import Chart, multiples_of
-from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.hosts import a_drive, a_host, a_target
+from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, START, Lab
+from webapp.trends.tests.measuring import Nights
 
 DEPTHS = (1, 4, 16)
 
@@ -115,6 +118,19 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
 def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:
     trust = {each.words: each.is_good for each in shown(operator, run)["trust"]}
     assert trust == {"6 repeats, random order": True, "nothing else differs": True}
+
+
+def test_what_differs_from_the_previous_run_counts_if_the_heading_is_about_both(operator: Client, db: None) -> None:
+    nights = Nights(a_version(), a_target(a_host("a"), "loop0"))
+    nights.run(1000, 2000, 4000)
+    is_alone = []
+    for speed, facts in ((0.8, FACTS), (0.6, FACTS | {"kernel.release": "6.12.0"})):
+        later = nights.run(*(speed * level for level in (1000, 2000, 4000)), facts=facts)
+        Run.objects.filter(pk=later.pk).update(trial_count=later.trials.count())
+        page = shown(operator, later)
+        assert page["findings"].first[0].finding.kind is FindingKind.CHANGED
+        is_alone.append(page["trust"][1].is_good)
+    assert is_alone == [True, False]
 
 
 def test_single_values_are_a_doubt(operator: Client, db: None) -> None:
