@@ -26,7 +26,7 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
         return outcome.undecided
     sentence = first.sentence if first else outcome.says
     if not sentence:
-        return f"Run {run.number} has no results"
+        return f"Run {run.number} has no valid results"
     short = _CERTAINTY.sub("", sentence).split("\n")[0].rstrip(".")
     return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
 

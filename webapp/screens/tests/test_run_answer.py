@@ -206,7 +206,7 @@ def test_warnings_stand_at_full_size(operator: Client, run: Run) -> None:
 def test_a_run_without_results_says_so(operator: Client, db: None) -> None:
     lab = Lab(a_drive(a_host("storage1"), "nvme0", model="A", serial="S1"))
     page = shown(operator, _ended(lab.run))
-    assert page["heading"] == f"Run {lab.run.number} has no results"
+    assert page["heading"] == f"Run {lab.run.number} has no valid results"
     assert page["trust"] == []
 
 
