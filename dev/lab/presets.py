@@ -23,6 +23,7 @@ PLANS = {
     "interrupts": (BAYS[0],),
     CONTROLLER_CACHE: (BAYS[0],),
     "polled-completions": (NVME,),
+    "nvme-passthrough": (NVME,),
 }
 
 

@@ -227,6 +227,11 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         return True
 
     @property
+    def is_counted(self) -> bool:
+        """Whether the kernel's counters of the device contain its I/O."""
+        return True
+
+    @property
     def creates_files(self) -> bool:
         """Whether it writes new files in a directory, so that those of earlier trials must not be there."""
         return self.writes and not self.reads and not self.prefill

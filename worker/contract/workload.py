@@ -131,10 +131,16 @@ class IoEngine(StrEnum):
     PVSYNC2 = "pvsync2"
     MMAP = "mmap"
     SG = "sg"  # SCSI commands, past the block layer
+    IO_URING_CMD = "io_uring_cmd"  # NVMe commands through io_uring, past the block layer
 
     @cached_property
     def asynchronous(self) -> bool:
-        return self in (IoEngine.IO_URING, IoEngine.LIBAIO)
+        return self in (IoEngine.IO_URING, IoEngine.LIBAIO, IoEngine.IO_URING_CMD)
+
+    @cached_property
+    def sends_commands(self) -> bool:
+        """Whether it sends the drive's own commands, which the block layer neither splits nor counts."""
+        return self in (IoEngine.SG, IoEngine.IO_URING_CMD)
 
 
 class SyncDepth(StrEnum):
@@ -264,6 +270,10 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return self.pattern.random and not self.pattern.trims
 
     @property
+    def is_counted(self) -> bool:
+        return not self.ioengine.sends_commands
+
+    @property
     def writes_in_order(self) -> bool:
         skips = self.reverse or self.skip_bytes or self.options.percentage_random
         return self.pattern is Pattern.WRITE and self.threads == 1 and not skips
@@ -360,7 +370,7 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         Sources: open(2), O_DIRECT: lengths and offsets are multiples of the logical block size; Linux, block/fops.c
         (blkdev_dio_invalid) and block/blk-lib.c (__blkdev_issue_discard: trims, also without O_DIRECT).
         """
-        if not (self.direct or self.pattern.trims or self.ioengine is IoEngine.SG):
+        if not (self.direct or self.pattern.trims or self.ioengine.sends_commands):
             return ()
         return (
             *(("a block", size) for size in dict.fromkeys(self.block_sizes)),

@@ -209,6 +209,8 @@ class WriteLimit:
                 self._add(allowed.entry(stream.target.id), open_target.devices)
             for drive, member in zip(request.drives if request else (), open_target.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
+        for stream in streams:
+            self._refuse_commands(stream, open_targets[stream.number])
         for setting in settings:
             self._refuse_uncounted(setting, open_targets.get(setting.stream))
         if self._limits and not layouts:
@@ -219,6 +221,16 @@ class WriteLimit:
         """Add up the writes of all streams to a drive, including streams of other policy entries."""
         for name in self._wear.drives_under(open_target.devices):
             self._planned[name] = self._planned.get(name, 0) + _certain_bytes(stream)
+
+    def _refuse_commands(self, stream: Stream, open_target: OpenTarget) -> None:
+        if stream.workload.is_counted:
+            return
+        for name in self._wear.drives_under(open_target.devices):
+            if entry := self._limits.get(name):
+                raise GuardRefused(
+                    CODE, f"The kernel does not count writes by commands to {name}, but the policy limits writes to "
+                    f"{entry.id} (max_write_bytes). Use another I/O engine.",
+                )  # fmt: skip
 
     def _refuse_uncounted(self, setting: SettingRequest, open_target: OpenTarget | None) -> None:
         if open_target is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):

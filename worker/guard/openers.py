@@ -67,15 +67,10 @@ def device_identities(name: str, sys: Path = sysfs.SYS) -> set[Identity]:
     generic = [
         *place.glob("device/scsi_generic/*/dev"),
         *place.glob("device/bsg/*/dev"),
-        *(sys / "class/nvme-generic").glob(f"{_generic(name)}/dev"),
+        *(sys / "class/nvme-generic").glob(f"{sysfs.nvme_generic_name(name) or 'none'}/dev"),
         *(file for controller in _nvme_controllers(name, sys) for file in controller.glob("dev")),
     ]
     return {_numbered("block", place / "dev"), *(_numbered("character", each) for each in generic)}
-
-
-def _generic(name: str) -> str:
-    """nvme0n1 -> ng0n1; a name that no device has for other drives."""
-    return f"ng{name.removeprefix('nvme')}" if name.startswith("nvme") else "none"
 
 
 def _nvme_controllers(name: str, sys: Path) -> set[Path]:

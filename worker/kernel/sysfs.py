@@ -197,6 +197,25 @@ def _raid_transport(disk: str, sys: Path) -> str:
     return {"0x0104": "raid", "0x0107": "sas", "0x0100": "scsi"}.get(subclass, "")
 
 
+def nvme_generic_name(name: str) -> str:
+    """nvme0n1 ─► ng0n1; "" for other drives and for partitions."""
+    return f"ng{name[4:]}" if re.fullmatch("nvme[0-9]+n[0-9]+", name) else ""
+
+
+def nvme_generic(name: str, sys: Path = SYS) -> str:
+    """Kernel name of the character device that passes commands to the namespace of this drive; "" if there is none.
+
+    Linux, drivers/nvme/host/core.c and multipath.c: both are named for the same controller or subsystem, which is their
+    parent, and the same namespace.
+    """
+    generic = nvme_generic_name(name)
+    at = sys / "class/nvme-generic" / generic
+    if not generic or not (at / "dev").is_file():
+        return ""
+    same = (at / "device").resolve() == (node(name, sys) / "device").resolve()
+    return generic if same else ""
+
+
 def model(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     vendor, product = attribute(disk, "device/vendor", sys), attribute(disk, "device/model", sys)

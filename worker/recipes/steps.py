@@ -53,7 +53,10 @@ def render_prefill(stream: Stream) -> Recipe | None:
 
 
 def ioengine_of(work: Workload) -> IoEngine:
-    return work.ioengine if isinstance(work, FioWorkload) and work.ioengine.asynchronous else IoEngine.PSYNC
+    """For writes of whole files and devices; through the block layer, which counts them."""
+    if not isinstance(work, FioWorkload) or not work.ioengine.asynchronous:
+        return IoEngine.PSYNC
+    return IoEngine.IO_URING if work.ioengine is IoEngine.IO_URING_CMD else work.ioengine
 
 
 OTHER_OFFSETS = 1000  # added to the seed for each step, because equal seeds draw equal offsets

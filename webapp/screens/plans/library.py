@@ -166,8 +166,8 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "idle-and-loaded",
     ),
     "Which settings are best?": (
-        "io-engines", "polled-completions", "read-ahead", "one-change-at-a-time", "interrupts", "controller-cache",
-        "write-barriers",
+        "io-engines", "polled-completions", "nvme-passthrough", "read-ahead", "one-change-at-a-time", "interrupts",
+        "controller-cache", "write-barriers",
     ),
     "Does it stay fast?": ("gaps", "write-time-line", "fill-level", "drive-state"),
     "What do several targets share?": ("targets-at-once", "two-writers", "two-arrays", "many-clients"),

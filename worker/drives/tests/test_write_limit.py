@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from worker.contract.orders import SettingRequest
 from worker.contract.tests.examples import STREAM
-from worker.contract.workload import Pattern, Stream, TargetKind
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetKind
 from worker.drives import wear
 from worker.drives.tests.test_wear import Host
 from worker.drives.wear import Wear, WriteLimit
@@ -99,6 +99,14 @@ def test_nothing_is_written_if_the_kernel_does_not_count(host: Host) -> None:
     switch(host, "0")
     with pytest.raises(GuardRefused, match=r"does not count writes to nvme0n1: the setting iostats is 0"):
         started(host, 4 * MIB)
+
+
+@pytest.mark.parametrize("engine", [IoEngine.IO_URING_CMD, IoEngine.SG])
+def test_writes_by_commands_are_refused_where_they_are_limited(host: Host, engine: IoEngine) -> None:
+    work = FioWorkload(pattern=Pattern.WRITE, ioengine=engine, runtime_s=1)
+    WriteLimit(host.wear()).begin(policy(None), [replace(stream(), workload=work)], PLACES, ())
+    with pytest.raises(GuardRefused, match="does not count writes by commands"):
+        WriteLimit(host.wear()).begin(policy(4 * MIB), [replace(stream(), workload=work)], PLACES, ())
 
 
 def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:

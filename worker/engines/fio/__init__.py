@@ -7,16 +7,19 @@ fio does not mark the final dump: it is the last one before the output ends.
 
 import os
 import re
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from errno import EILSEQ, EOPNOTSUPP
+from pathlib import Path
 
 import msgspec
 
 from worker.contract.items import Attachment, MediaType, StreamResult
-from worker.contract.workload import Stream
+from worker.contract.workload import IoEngine, Stream
 from worker.engines.base import StreamFailed, check_capacity, errno_words, last_words
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
@@ -26,6 +29,7 @@ from worker.engines.fio.probe import installation as installation
 from worker.engines.fio.probe import offer as offer
 from worker.engines.running import Running, Sampler
 from worker.engines.stopping import StopWatch
+from worker.kernel import sysfs
 from worker.kernel.counters import is_gone
 from worker.kernel.targets import OpenTarget
 from worker.process.run import Limits, Reason, Stopped, follow
@@ -183,7 +187,9 @@ def run_stream(running: Running) -> StreamResult:
     stream, target, scope = running.stream, running.target, running.scope
     work = workload_of(stream)
     check_capacity(stream, target)
-    check_features(work, target.device)
+    check_features(work, sysfs.name_of(target.numbers) if target.numbers else target.device)
+    if work.ioengine is IoEngine.IO_URING_CMD:
+        running = replace(running, target=msgspec.structs.replace(target, path=generic_path(target.device)))
     started_at = scope.starts_at
     with gate_of(scope) as gate:
         recipe = gate.held(running.recipe())
@@ -192,7 +198,8 @@ def run_stream(running: Running) -> StreamResult:
         scope.await_start(running.cancelled)
         gate.open()
     watched = StopWatch(work.stop, work.least_runtime_s, running.report, running.stop)
-    sampler = Sampler(stream.number, target.devices, watched.take, running.telemetry)
+    counted = target.devices if work.is_counted else ()
+    sampler = Sampler(stream.number, counted, watched.take, running.telemetry)
     dumps = DumpSampler(work, sampler)
     interrupted = threading.Event()
 
@@ -228,6 +235,20 @@ def run_stream(running: Running) -> StreamResult:
         stalled_s=ended.stalled_s,
         attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )
+
+
+def generic_path(device: str) -> str:
+    """The node of the character device that passes commands to the namespace of a held NVMe drive. Raises StreamFailed
+    if the node is that of another device."""
+    name = sysfs.nvme_generic(device)
+    path, numbers = Path("/dev", name), sysfs.text(sysfs.SYS / "class/nvme-generic" / name / "dev")
+    try:
+        facts = path.lstat()
+    except OSError as error:
+        raise StreamFailed("option_refused", f"io_uring_cmd: {path}: {error.strerror}.") from error
+    if not stat.S_ISCHR(facts.st_mode) or f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" != numbers:
+        raise StreamFailed("option_refused", f"io_uring_cmd: {path} is not the generic device of {device}.")
+    return str(path)
 
 
 def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget, *, stopped: bool = False) -> Dump:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 import msgspec
 
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
-from worker.contract.workload import FioWorkload, IoEngine
+from worker.contract.workload import FioWorkload
 from worker.engines.fio.output import Differ, Dump, runtime_ms
 from worker.engines.running import Reading, Sampler
 from worker.kernel.counters import Counted, has_counted_nothing, is_frozen
@@ -56,8 +56,7 @@ class DumpSampler:
     """Sends the samples of one fio process. Moments are of the monotonic clock, in s."""
 
     def __init__(self, work: FioWorkload, sampler: Sampler) -> None:
-        polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
-        self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
+        self.kind = LatencyKind.CLAT if work.uring.sqthread_poll else LatencyKind.LAT
         self._work = work
         self._sampler = sampler
         self.expected = _expected(work)

@@ -17,8 +17,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from worker.contract.inventory import EngineOffer
-from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
+from worker.contract.workload import KIB, FioWorkload, IoEngine, Pattern, UringOptions
 from worker.engines.base import Check, State, StreamFailed, last_words
+from worker.kernel import sysfs
 from worker.kernel.counters import SYS_BLOCK
 from worker.kernel.usage import current_boot_id
 from worker.process.run import ToolError, ask
@@ -38,7 +39,7 @@ def completion_latency_problem(version: str, work: FioWorkload) -> str:
     With sqthread_poll it is the only available latency. It was wrong before 3.34
     (axboe/fio#1484), and at queue depths above 1 before 3.36 (axboe/fio pull 1594).
     """
-    if work.ioengine is not IoEngine.IO_URING or not work.uring.sqthread_poll:
+    if not work.uring.sqthread_poll:
         return ""
     needed = (3, 34) if work.iodepth == 1 else (3, 36)
     if version_of(version) >= needed:
@@ -50,6 +51,7 @@ def completion_latency_problem(version: str, work: FioWorkload) -> str:
 
 
 TRY_LIMIT_S = 20.0
+COMMANDS_SINCE = (5, 19)  # version of Linux: IORING_OP_URING_CMD for NVMe
 URING_OPTIONS = UringOptions.__struct_fields__
 _UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
 
@@ -112,6 +114,8 @@ def _missing(work: FioWorkload, device: str) -> list[tuple[str, str]]:
         )
     if work.ioengine is IoEngine.SG and not is_scsi_disk(device):
         problems.append(("option_refused", f"sg: {device or 'the target'} is not a whole SCSI drive."))
+    if work.ioengine is IoEngine.IO_URING_CMD and (problem := passthrough_problem(work, device)):
+        problems.append(("option_refused", problem))
     latency = completion_latency_problem(fio_version(), work)
     return [*problems, ("option_refused", latency)] if latency else problems
 
@@ -132,6 +136,19 @@ def is_scsi_disk(device: str, sys_block: Path = SYS_BLOCK) -> bool:
     SCSI commands to a partition or a volume may go to the drive below it, and so leave the target.
     """
     return bool(device) and (sys_block / device / "device" / "scsi_disk").is_dir()
+
+
+def passthrough_problem(work: FioWorkload, device: str, sys: Path = sysfs.SYS) -> str:
+    """Why NVMe commands of this workload cannot be sent to the block device, "" if they can.
+
+    Linux, drivers/nvme/host/ioctl.c: commands to a namespace have no partition, and are not split.
+    """
+    if not device or not sysfs.nvme_generic(device, sys):
+        return f"io_uring_cmd: {device or 'the target'} is not a whole NVMe drive with a generic device (/dev/ng…)."
+    most_kib = sysfs.number(device, "queue/max_hw_sectors_kb", sys)
+    if most_kib and work.largest_io_bytes > most_kib * KIB:
+        return f"io_uring_cmd: {device} accepts commands of at most {most_kib} KiB. Use a smaller block size."
+    return ""
 
 
 def device_under(path: str) -> str:
@@ -190,8 +207,10 @@ def _tried(_boot: str, fio: str, engine: str, option: str) -> str:
     Raises ToolError, which is not cached, if fio was killed or did not end.
     """
     program = fio.rpartition("@")[0]
-    if engine == IoEngine.SG.value:  # needs a SCSI drive, and there may be none
-        return "" if _knows(program, engine) else "this fio was built without it"
+    if IoEngine(engine).sends_commands:  # needs a SCSI or NVMe drive, and there may be none
+        if engine == IoEngine.IO_URING_CMD and version_of(os.uname().release) < COMMANDS_SINCE:
+            return f"it needs Linux {COMMANDS_SINCE[0]}.{COMMANDS_SINCE[1]}"
+        return "" if _knows(program, engine) else "this fio does not have it"
     job = f"[try]\nfilename=try\nsize=4k\nrw=read\nbs=4k\nioengine={engine}\n" + (f"{option}=1\n" if option else "")
     with tempfile.TemporaryDirectory(prefix="sweetspot-try-") as directory:
         Path(directory, "try").write_bytes(bytes(4096))

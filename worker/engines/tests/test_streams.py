@@ -32,10 +32,10 @@ from worker.contract.workload import (
 )
 from worker.engines import capabilities
 from worker.engines.base import StreamFailed
-from worker.engines.fio import prefill, run_stream
+from worker.engines.fio import generic_path, prefill, run_stream
 from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls, version_of
 from worker.engines.tests.running import running
-from worker.kernel import counters
+from worker.kernel import counters, sysfs
 from worker.kernel.targets import OpenTarget
 from worker.process import supervisor
 from worker.process.scope import _marker_of, open_scope
@@ -379,6 +379,37 @@ def test_scsi_commands_need_a_whole_scsi_drive(bench: Bench, loop: str) -> None:
     work = stream(TargetKind.BLOCK, loop, ioengine=IoEngine.SG, size_bytes=MIB)
     with pytest.raises(StreamFailed, match="not a whole SCSI drive"):
         bench.run(work, _held(loop))
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_nvme_commands_need_a_whole_nvme_drive(bench: Bench, loop: str) -> None:
+    work = stream(TargetKind.BLOCK, loop, ioengine=IoEngine.IO_URING_CMD, size_bytes=MIB)
+    with pytest.raises(StreamFailed, match="not a whole NVMe drive"):
+        bench.run(work, _held(loop))
+
+
+def test_a_generic_device_is_a_character_device_with_the_numbers_of_sysfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("null", "shm", "no-such-device"):  # character device of another driver, folder, absent
+        monkeypatch.setattr(sysfs, "nvme_generic", lambda _device, name=name: name)
+        with pytest.raises(StreamFailed, match="io_uring_cmd"):
+            generic_path("nvme0n1")
+
+
+def test_features_are_those_of_the_partition_and_not_of_its_disk(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands to a partition of a drive would reach all of it."""
+    devices = []
+
+    def check(_work: FioWorkload, device: str) -> None:
+        devices.append(device)
+        raise StreamFailed("option_refused", "checked")
+
+    monkeypatch.setattr("worker.engines.fio.check_features", check)
+    monkeypatch.setattr(sysfs, "name_of", lambda numbers: {"8:1": "sda1"}[numbers])
+    partition = OpenTarget(path="/dev/sda1", numbers="8:1", device="sda", size_bytes=MIB)
+    with pytest.raises(StreamFailed, match="checked"):
+        bench.run(stream(TargetKind.BLOCK, "/dev/sda1", size_bytes=MIB), partition)
+    assert devices == ["sda1"]
 
 
 def test_a_partition_is_not_a_whole_scsi_drive(tmp_path: Path) -> None:

@@ -240,8 +240,11 @@ def _engine(work: FioWorkload) -> Options:
 
 def _syncing(work: FioWorkload) -> Options:
     """Buffered jobs give the kernel no hints unless the workload says so: fio's hints would disable read-ahead
-    (random) or double it (sequential), so that the setting read_ahead_kb had no effect."""
-    options = [("direct", flag(work.direct))]
+    (random) or double it (sequential), so that the setting read_ahead_kb had no effect.
+
+    io_uring_cmd: the kernel refuses O_DIRECT for a character device. Its commands never use the page cache.
+    """
+    options = [("direct", flag(work.direct and work.ioengine is not IoEngine.IO_URING_CMD))]
     if not work.direct:
         options.append(("fadvise_hint", work.options.fadvise_hint or "0"))
     if not work.pattern.stores:
@@ -292,7 +295,7 @@ def _reporting(work: FioWorkload) -> Options:
 
     exitall_on_error: when one job has failed, the others must not continue to measure.
     """
-    total = not (work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll)
+    total = not work.uring.sqthread_poll
     return [
         ("lat_percentiles", flag(total)),
         ("clat_percentiles", flag(not total)),

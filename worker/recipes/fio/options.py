@@ -743,6 +743,11 @@ Options with conditions:
   device, that is `passes`.
 - `sg` sends SCSI commands, so the target must be a whole SCSI drive: commands to a partition or volume could reach
   the data beside it.
+- `io_uring_cmd` sends NVMe commands, so the target must be a whole NVMe drive (/dev/nvme0n1). The worker checks and
+  holds this block device, and fio opens the generic device of the same namespace (/dev/ng0n1). It needs Linux 5.19 and
+  fio 3.31. Blocks are at most as large as one command of the drive. There are no trims and no fsync.
+- The kernel does not count commands of `sg` and `io_uring_cmd`: their results have no device counters, and a target
+  with `max_write_bytes` refuses their writes.
 
 ## Factors
 

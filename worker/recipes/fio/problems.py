@@ -9,6 +9,7 @@ from worker.contract.workload import (
     CpusPolicy,
     FioWorkload,
     IoEngine,
+    Sync,
     SyncDepth,
     TargetKind,
     least_s,
@@ -18,6 +19,8 @@ from worker.recipes.base import size_words, write_stop_rule
 # Problems of a workload's further options: offsets, limits, distributions, data and verification.
 
 _NEEDS_QUEUE = ("iodepth_batch", "iodepth_batch_complete_min", "iodepth_batch_complete_max", "iodepth_low")
+_URING = (IoEngine.IO_URING, IoEngine.IO_URING_CMD)
+_SYNCING = ("fdatasync", "fsync_on_close", "sync_file_range")
 _ONE_ENGINE = {
     "force_async": IoEngine.IO_URING,
     "sqthread_poll_cpu": IoEngine.IO_URING,
@@ -94,7 +97,7 @@ def _queue(work: FioWorkload) -> Iterator[str]:
     for name, engine in _ONE_ENGINE.items():
         if name in options and work.ioengine is not engine:
             yield f"{name} needs I/O engine {engine}, not {work.ioengine}"
-    if work.options.io_submit_mode == SubmitMode.OFFLOAD and work.ioengine is IoEngine.IO_URING:
+    if work.options.io_submit_mode == SubmitMode.OFFLOAD and work.ioengine in _URING:
         yield "fio cannot offload the submission of io_uring: use libaio or psync, or io_submit_mode inline"
     if "sqthread_poll_cpu" in options and not work.uring.sqthread_poll:
         yield "sqthread_poll_cpu needs sqthread_poll"
@@ -189,8 +192,19 @@ def _sequence(work: FioWorkload) -> Iterator[str]:
 def _mapped(work: FioWorkload) -> Iterator[str]:
     if work.ioengine is IoEngine.MMAP and work.direct:
         yield "I/O engine mmap uses the page cache: disable direct"
-    if work.ioengine is IoEngine.SG and work.pattern.trims:
-        yield "trims need another I/O engine than sg"
+    if work.ioengine.sends_commands and work.pattern.trims:
+        yield f"trims need another I/O engine than {work.ioengine}"
+
+
+def _commands(work: FioWorkload) -> Iterator[str]:
+    """fio 3.33 sends reads and writes with io_uring_cmd, and no flush."""
+    if work.ioengine is not IoEngine.IO_URING_CMD:
+        return
+    if not work.direct:
+        yield "I/O engine io_uring_cmd never uses the page cache: enable direct"
+    syncs = work.sync is not Sync.NONE or work.fsync_every or work.end_fsync
+    if syncs or not work.options.wanted().keys().isdisjoint(_SYNCING):
+        yield "I/O engine io_uring_cmd cannot sync: remove sync, fsync and fdatasync"
 
 
 def _on_blocks(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
@@ -198,6 +212,8 @@ def _on_blocks(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         yield f"{work.pattern} needs a block device, not a {kind}"
     if kind is not TargetKind.BLOCK and work.ioengine is IoEngine.SG:
         yield f"I/O engine sg needs a SCSI drive, not a {kind}"
+    if kind is not TargetKind.BLOCK and work.ioengine is IoEngine.IO_URING_CMD:
+        yield f"I/O engine io_uring_cmd needs an NVMe drive, not a {kind}"
 
 
 MAX_JOBS = 1024
@@ -262,7 +278,7 @@ def _depth(work: FioWorkload) -> Iterator[str]:
 
 def _uring(work: FioWorkload) -> Iterator[str]:
     wanted = [name for name in work.uring.wanted() if (work.ioengine, name) != (IoEngine.PVSYNC2, "hipri")]
-    if wanted and work.ioengine is not IoEngine.IO_URING:
+    if wanted and work.ioengine not in _URING:
         yield f"{', '.join(wanted)} need I/O engine io_uring, not {work.ioengine}"
     if work.uring.hipri and not work.direct:
         yield "hipri polls the device and needs direct I/O"
@@ -377,5 +393,19 @@ def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
         yield first, last or first
 
 
-RULES = (_mix, _stop, _stop_rule, _depth, _uring, _split, _seed, _placed, _blocks, _sectors, _sequence, _mapped)
+RULES = (
+    _mix,
+    _stop,
+    _stop_rule,
+    _depth,
+    _uring,
+    _split,
+    _seed,
+    _placed,
+    _blocks,
+    _sectors,
+    _sequence,
+    _mapped,
+    _commands,
+)
 TARGET_RULES = (_size, _files, _on_blocks)

@@ -9,7 +9,17 @@ from typing import Any
 import pytest
 
 from worker.contract.fio_options import FadviseHint, FioOptions, RwSequencer, Verify
-from worker.contract.workload import KIB, MIB, BlockShare, Buffers, IoEngine, Pattern, SyncDepth, TargetKind
+from worker.contract.workload import (
+    KIB,
+    MIB,
+    BlockShare,
+    Buffers,
+    IoEngine,
+    Pattern,
+    SyncDepth,
+    TargetKind,
+    UringOptions,
+)
 from worker.recipes import render, workload_problems
 from worker.recipes.fio.options import ALLOWED, REFUSED, in_bytes, misread_time, options_page, read_seconds
 from worker.recipes.steps import render_prefill
@@ -244,6 +254,7 @@ def test_trims_destroy_data_and_need_a_block_device(pattern: Pattern) -> None:
         ({"verify_pattern": "0xff"}, "verify_pattern needs verify"),
         ({"ioengine": IoEngine.MMAP}, "disable direct"),
         ({"ioengine": IoEngine.SG}, "needs a SCSI drive"),
+        ({"ioengine": IoEngine.IO_URING_CMD}, "needs an NVMe drive"),
         ({"ioengine": IoEngine.SYNC, "iodepth": 2}, "one I/O in flight"),
         ({"offset": 4096, "size_bytes": None}, "need a size"),
         ({"block_bytes": 2300}, "multiples of 512 bytes"),
@@ -255,6 +266,34 @@ def test_trims_destroy_data_and_need_a_block_device(pattern: Pattern) -> None:
 def test_it_says_why_it_refuses(given: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         render(using(**given))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"direct": False}, "enable direct"),
+        ({"end_fsync": True}, "cannot sync"),
+        ({"fdatasync": 4}, "cannot sync"),
+        ({"pattern": Pattern.TRIM}, "trims need another I/O engine than io_uring_cmd"),
+        ({"io_submit_mode": "offload"}, "fio cannot offload"),
+        ({"block_bytes": 2300}, "multiples of 512 bytes"),
+    ],
+)
+def test_nvme_commands_have_limits(given: dict[str, Any], words: str) -> None:
+    work = using(TargetKind.BLOCK, ioengine=IoEngine.IO_URING_CMD, **given).workload
+    assert words in " ".join(workload_problems(work, TargetKind.BLOCK))
+
+
+def test_fio_parses_nvme_commands_without_o_direct(tmp_path: Path) -> None:
+    """The kernel refuses O_DIRECT for the character device."""
+    uring = UringOptions(fixedbufs=True, hipri=True)
+    work = using(TargetKind.BLOCK, ioengine=IoEngine.IO_URING_CMD, uring=uring, pattern=Pattern.RANDREAD, iodepth=32)
+    assert workload_problems(work.workload, TargetKind.BLOCK) == ()
+    text = render(work).job_text
+    given = options(text)
+    assert (given["ioengine"], given["direct"], given["fixedbufs"]) == ("io_uring_cmd", "0", "1")
+    command = ("fio", "--parse-only", "-")
+    subprocess.run(command, input=text, capture_output=True, text=True, cwd=tmp_path, check=True)
 
 
 def test_files_of_a_directory_have_no_offset() -> None:
