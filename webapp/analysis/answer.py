@@ -257,6 +257,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     results: int  # number of results compared
     findings: tuple[Finding, ...] = ()  # the most important first
     mixtures: tuple[Mixture, ...] = ()  # why some points have no value
+    same: tuple[str, ...] = ()  # conditions that all points share, in words
 
 
 _FIGURES = ("geometric mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")

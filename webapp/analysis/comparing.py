@@ -32,6 +32,7 @@ from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import mixture_sentence, without_mixtures
 from webapp.analysis.places import equal_places
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
+from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed
@@ -299,6 +300,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         form=query.ratios, margin=query.margin, other_rate=_other_rate(metric, selected.rows),
         is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
+    points = list({row.point_key: row.point for rows in grouped.cells.values() for row in rows}.values())
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     made = Comparison(
         metric=metric.key,
@@ -313,6 +315,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         series_label=", ".join(label_of(name) for name in query.series),
         panel_label=", ".join(label_of(name) for name in query.panels),
         levels=grouped.x,
+        same=tuple(same_for_all(points, query.dimensions)),
         panels=panels,
         baseline=baseline.key,
         ratio_as=RatioForm(table.form),

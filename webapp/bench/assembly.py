@@ -6,7 +6,9 @@ from functools import cached_property
 
 from msgspec import structs
 
+from webapp.analysis.equals import PATTERN
 from webapp.analysis.findings.curves import Noise
+from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.words import unclear
 from webapp.bench.answer import (
     BenchAdvice,
@@ -25,7 +27,6 @@ from webapp.bench.forest import (
     chosen,
     grid,
     judgement,
-    levels_of,
     main_series,
     noises,
     varying_factors,
@@ -43,7 +44,6 @@ from webapp.results.metrics import Missing
 MOST_LABELS = 3  # columns of levels
 FEW_GROUPS, FEWER_ROWS = 2, 4  # the groups after the first ones have fewer rows on the plot
 FEW_PRODUCTS, SHORT_OF_FEW, SHORT_OF_MANY = 3, (17, 14), (9, 9)  # characters of a name before and after its middle
-_SAID = (*MAIN, "ioengine", "direct", "size", "runtime")  # factors that are said if all workloads have one level
 
 
 def bench_answer(asked: Asked) -> BenchAnswer:
@@ -178,17 +178,7 @@ class _Parts:
     def same(self) -> Iterator[str]:
         """`4 KiB`, `libaio`, `direct`, `60 s`, `storage1`"""
         workloads = [row.workload for group in self.groups for row in group.rows]
-        common = self._common(self.groups)
-        for name in _SAID if workloads else ():
-            if name in common and len(levels_of(workloads, name)) == 1:
-                words = in_words(workloads[0], [name])
-                level = workloads[0].point[name]
-                if name == "direct":
-                    yield "direct" if level else "buffered"
-                elif name in (*MAIN, "ioengine"):
-                    yield from filter(None, [words if name != "ioengine" else str(level)])
-                else:
-                    yield level_text(name, level) if name == "runtime" else words
+        yield from same_for_all([one.point for one in workloads], named=(PATTERN,))
         for fact in self.found.header:
             if not fact.differs and all(len(values) == 1 for values in fact.values):
                 yield fact.values[0][0] if fact.label in ("Host", "Controller") else f"{fact.label} {fact.values[0][0]}"

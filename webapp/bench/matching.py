@@ -280,7 +280,7 @@ def match(
     percentile = percentile_of(found.values())
     for each in dict.fromkeys((RATE, percentile, choice)):
         grid.add(each)
-    texts = dict(_texts(grid.workloads.values()))
+    texts = dict(texts_of(grid.workloads.values()))
     products = [Level(str(product), names[product], None) for product in found]
     grouped = Grouped(
         grid.cells,
@@ -307,7 +307,7 @@ def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
     return False
 
 
-def _texts(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
+def texts_of(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
     """Workloads of one pattern are told apart by the factors that vary among them."""
     charts: dict[str, list[Workload]] = {}
     for one in workloads:

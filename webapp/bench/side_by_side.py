@@ -26,7 +26,7 @@ from webapp.bench.curves import (
     mean_above_p99,
     seen_in,
 )
-from webapp.bench.matching import Matched, has_ratio, match
+from webapp.bench.matching import Matched, has_ratio, match, texts_of
 from webapp.bench.missing import missing
 from webapp.bench.nearest import OwnLevels, Unlike, own_levels
 from webapp.bench.per_price import PerPrice, has_several_controllers, has_several_drives, per_price, prices_of
@@ -604,7 +604,8 @@ def _groups(matched: Matched, choice: str) -> Iterator[Group]:
         counts = [(one, matched.covered_by(panel, one.key)) for one in matched.in_panel(panel)]
         shared = [one for one, count in counts if count >= least]
         by_all = sum(count == len(matched.products) for _, count in counts)
-        rows = tuple(_row(matched, panel, one, matched.texts[one.key]) for one in shared)
+        texts = dict(texts_of(shared))  # without what all of them share, although others differ in it
+        rows = tuple(_row(matched, panel, one, texts[one.key]) for one in shared)
         yield Group(panel, rows, len(shared), by_all, len(counts) - len(shared))
 
 

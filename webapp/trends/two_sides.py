@@ -22,6 +22,7 @@ from webapp.analysis.dimensions import LABEL, MATCHED, PART, PRODUCTS, label_of
 from webapp.analysis.mixtures import mixed_cells, mixture_sentence, mixtures_of
 from webapp.analysis.places import CONTROLLER, equal_places
 from webapp.analysis.question import CompareQuery
+from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, with_observed
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.analysis.words import unstated_sentence
@@ -194,6 +195,11 @@ class TwoSides:
     candidate_results: int
     shared_results: int = 0
     unstated: Sequence[str] = ()  # sentences: the factors that an import does not state
+
+    @property
+    def same(self) -> tuple[str, ...]:
+        """The conditions that all rows share, in words."""
+        return tuple(same_for_all([self.places[row.cell[0]].point for row in self.rows if row.cell]))
 
     @property
     def limits(self) -> tuple[str, ...]:

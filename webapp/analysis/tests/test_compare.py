@@ -73,6 +73,7 @@ def test_sizes_are_in_order_and_names_say_the_factor_of_a_number(lab: Lab) -> No
     lab.measure(1.0, 2.0, block_size=4096, iodepth=4)
     made = compare(CompareQuery("block_size", ("iodepth",)))
     assert [level.text for level in made.levels] == ["4 KiB", "128 KiB"]
+    assert made.same[:2] == ("randread", "io_uring")  # neither x nor the series
     assert made.panels[0].series[0].name == "Queue depth 4"
 
 

@@ -129,6 +129,7 @@ def test_repeats_on_both_sides_are_judged_by_their_interval(operator: Client, ta
     )
     assert figures(page) == [1, 1, 0, 0]
     assert [row[:2] for row in rows(page)] == [["Fails", "IOPS"], ["Passes", "p99 latency"]]
+    assert "<strong>Same for all</strong> · randread · 4 KiB" in page
     assert rows(page)[0][-2] == "−5 %"
     assert rows(page)[1][-2] == "+10 %"
     assert "no interval" not in page

@@ -229,7 +229,6 @@ def _notes(
         )
         query = _with(request, lambda address: address.appendlist("ignore", UNSTATED))
         yield Note(text, "Ignore factors that only one side states", query)
-    yield from map(Note, found.unstated)
     if levels := apart(sides):
         yield Note(f"A level was chosen, so the rows compare different levels: {', '.join(levels)}.")
     if metrics := without_baseline(asked, form):

@@ -1,0 +1,28 @@
+"""The conditions that all compared points share. A page states them once, above its numbers, and not in each label."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.plans.engines import engine_of
+from webapp.plans.factors import FACTORS
+from webapp.plans.values import Value
+
+_STATED = (PATTERN, BLOCK, DEPTH, JOBS, "ioengine", "direct", "size", "runtime", "prefill")
+_SWITCHES = {"direct": ("direct", "buffered"), "prefill": ("written first", "")}  # words for on and off
+
+
+def same_for_all(points: Sequence[Mapping[str, Value]], named: Collection[str] = ()) -> Iterator[str]:
+    """`4 KiB`, `QD 32`, `libaio`, `direct`, `60 s`: the main factors that all points state with one level, without
+    those in `named`. A count of 1 job is not said."""
+    first, *others = points or [{}]
+    names = [name for name in _STATED if name in first and name not in named]
+    shared = [name for name in names if all(point.get(name) == first[name] for point in others)]
+    yield from filter(None, [_words(name, first[name], first) for name in shared])
+
+
+def _words(name: str, level: Value, point: Mapping[str, Value]) -> str:
+    if name in _SWITCHES:
+        on, off = _SWITCHES[name]
+        return on if level else off
+    text = engine_of(point).NAMED_BY.get(name, "{}" if name == "runtime" else f"{FACTORS[name].label} {{}}")
+    return "" if text.endswith("s") and level == 1 else text.format(FACTORS[name].format(level))
