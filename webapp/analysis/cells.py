@@ -286,7 +286,7 @@ def mixed_kinds(series: Mapping[str, Kinds]) -> str:
     if len(frozenset().union(*series.values())) < 2:
         return ""
     each = "; ".join(
-        f"{name}: {' and '.join(map(LABELS.__getitem__, sorted(own)))}" for name, own in series.items() if own
+        f"{name}: {' and '.join(map(LABELS.__getitem__, sorted(kinds)))}" for name, kinds in series.items() if kinds
     )
     return (
         f"Latencies of different kinds ({each}). Completion latency leaves out the time of the submission, so these "
@@ -350,19 +350,19 @@ def same_levels(mine: Sequence[Point], theirs: Sequence[Point]) -> bool:
     if len(mine) < 2 and len(theirs) < 2:
         return True
     mixed = differing(mine) | differing(theirs)
-    own, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
-    return own == others
+    my_levels, others = ({repr(sorted(_only(point, mixed))) for point in each} for each in (mine, theirs))
+    return my_levels == others
 
 
 def other_levels(pairs: Iterable[tuple[Measured, Measured]]) -> list[str]:
     """The factors, or the target, of which two cells are means over different levels."""
-    found: set[str] = set()
+    names: set[str] = set()
     for pair in pairs:
         if not same_levels(pair[0].points, pair[1].points):
-            found |= differing(pair[0].points) | differing(pair[1].points)
+            names |= differing(pair[0].points) | differing(pair[1].points)
         if not pair[0].same_targets(pair[1]):
-            found.add("target")
-    return in_order(found)
+            names.add("target")
+    return in_order(names)
 
 
 def _only(point: Point, names: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -401,9 +401,9 @@ def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     blocks: dict[Block, list[ResultRow]] = {}
     for row in rows:
         blocks.setdefault((row.source, row.repeat), []).append(row)
-    own = {block: [metric.of(row) or 0.0 for row in each] for block, each in blocks.items()}
-    values = {block: _mean(each) for block, each in own.items()}
-    zeros = sum(value == 0 for block, each in own.items() if values[block] for value in each)
+    block_values = {block: [metric.of(row) or 0.0 for row in each] for block, each in blocks.items()}
+    values = {block: _mean(each) for block, each in block_values.items()}
+    zeros = sum(value == 0 for block, each in block_values.items() if values[block] for value in each)
     known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}
     at = {block: _mean([row.measured_at.timestamp() for row in each]) for block, each in known.items()}
     targets = frozenset([row.target_name for row in rows])

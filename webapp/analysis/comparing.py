@@ -63,23 +63,23 @@ def scaling(
     `4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of linear scaling).`"""
     if query.x not in _ONE or not metric.adds_up:
         return ()
-    said = []
+    sentences = []
     for series in grouped.series:
         of_series = {x.number or 0.0: cells.get((panel.key, series.key, x.key)) for x in grouped.x}
         usable = {count: cell for count, cell in of_series.items() if cell and cell.positive and cell.balanced}
         if parts := list(_parts(usable)):
             name = f"{series.text}: a" if query.series else "A"
-            said.append(f"{name}gainst the {metric.label} of one {_ONE[query.x]} alone, {', '.join(parts)}.")
-    return tuple(said)
+            sentences.append(f"{name}gainst the {metric.label} of one {_ONE[query.x]} alone, {', '.join(parts)}.")
+    return tuple(sentences)
 
 
 def _parts(cells: Mapping[float, Measured]) -> Iterator[str]:
     for count, cell in sorted(cells.items()):
         if count > 1 and 1.0 in cells and cell.same_points(cells[1.0]):
-            found = contrast([(cell, cells[1.0])])
-            ratio = found.ratio
+            result = contrast([(cell, cells[1.0])])
+            ratio = result.ratio
             share = f"{100 * ratio.value / count:.0f} % of linear scaling"
-            yield f"{count:g} at once reach {as_ratio(ratio.value)} ({certainty(ratio, found.n, RATIO)}; {share})"
+            yield f"{count:g} at once reach {as_ratio(ratio.value)} ({certainty(ratio, result.n, RATIO)}; {share})"
 
 
 # The series that the others are compared with: the chosen one; otherwise the base of changes, streams alone, the
@@ -119,13 +119,18 @@ def _default(query: CompareQuery, grouped: Grouped) -> Level:
     rows: dict[str, list[ResultRow]] = {}
     for (_, key, _), in_cell in grouped.cells.items():
         rows.setdefault(key, []).extend(in_cell)
-    before = _values_before(settings, {row.run for own in rows.values() for row in own}) if settings else {}
+    before = _values_before(settings, {row.run for of_series in rows.values() for row in of_series}) if settings else {}
 
     def objections(series: Level) -> tuple[bool, bool, bool, bool]:
-        own = rows[series.key]
-        changed = CHANGE in query.series and own[0].point.get(CHANGE) != BASE
-        beside = bool(OF_TRIALS.intersection(query.series)) and own[0].point.get(OTHERS, ALONE) != ALONE
-        return changed, beside, not _is_unchanged(own[0], settings, before), not all(row.reference for row in own)
+        of_series = rows[series.key]
+        changed = CHANGE in query.series and of_series[0].point.get(CHANGE) != BASE
+        beside = bool(OF_TRIALS.intersection(query.series)) and of_series[0].point.get(OTHERS, ALONE) != ALONE
+        return (
+            changed,
+            beside,
+            not _is_unchanged(of_series[0], settings, before),
+            not all(row.reference for row in of_series),
+        )
 
     return min(grouped.series, key=objections)
 
@@ -148,10 +153,10 @@ def _values_before(settings: Collection[str], runs: Collection[int]) -> Mapping[
         "name", "device", "attempt__host", "attempt__trial__run", "before"
     ):
         first.setdefault((name, device, str(host), str(run)), value)
-    found: dict[str, set[str]] = {}
+    by_setting: dict[str, set[str]] = {}
     for (name, *_), value in first.items():
-        found.setdefault(name, set()).add(value)
-    return {name: values for name, values in found.items() if len(values) == 1}
+        by_setting.setdefault(name, set()).add(value)
+    return {name: values for name, values in by_setting.items() if len(values) == 1}
 
 
 MAX_SERIES = 50
@@ -236,18 +241,18 @@ def _rounds(rows: Sequence[ResultRow]) -> Iterator[str]:
         yield from rounds_sentences(runs)
 
 
-def _missing(read: Sequence[ResultRow], kept: Sequence[ResultRow], metric: Metric) -> int:
+def _missing(read: Sequence[ResultRow], with_value: Sequence[ResultRow], metric: Metric) -> int:
     """Results left out for want of a value. An engine's own metric is in one direction and counts for the trial."""
     if metric.column:
-        return len(read) - len(kept)
+        return len(read) - len(with_value)
     without = [row for row in read if metric.of(row) is None]
     known = {(row.source, row.trial) for row in read if metric.of(row) is not None}
     return sum((row.source, row.trial) not in known for row in without)
 
 
-def read_all(found: ResultQuery) -> list[ResultRow]:
+def read_all(query: ResultQuery) -> list[ResultRow]:
     """In the order of measuring. Raises CompareRefused for more than MAX_RESULTS."""
-    rows = read_rows(found.results.order_by()[: MAX_RESULTS + 1])
+    rows = read_rows(query.results.order_by()[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         message = f"More than {MAX_RESULTS:,} results match. Choose runs, hosts, drives or levels of a factor."
         raise CompareRefused("compare_too_many", message)
@@ -293,8 +298,8 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
     compared = cells_of(selected, baseline)
     cells = compared.cells
     concluded = concluded_of(selected, compared)
-    found = differences(grouped, query)
-    single, words = verdict(query, found, series=len(grouped.series))
+    differing = differences(grouped, query)
+    single, words = verdict(query, differing, series=len(grouped.series))
     table = Table(
         metric=metric, x=query.x, baselines=compared.baselines, grouped=grouped, cells=cells, found=concluded,
         form=query.ratios, margin=query.margin, other_rate=_other_rate(metric, selected.rows),
@@ -322,7 +327,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         margin=query.margin,
         verdict=words,
         single_factor=single,
-        differs=found,
+        differs=differing,
         warnings=tuple(_warnings(selected, cells)),
         notes=tuple(_notes(selected, cells, concluded)),
         results=len(selected.rows),
@@ -365,10 +370,10 @@ def _other_rate(metric: Metric, rows: Sequence[ResultRow]) -> Metric | None:
 
 
 def _kinds_of_series(grouped: Grouped, cells: Mapping[CellKey, Measured]) -> Mapping[str, Kinds]:
-    found: dict[str, Kinds] = {}
+    kinds: dict[str, Kinds] = {}
     for key, cell in cells.items():
-        found[key[1]] = found.get(key[1], frozenset()) | cell.kinds
-    return {series.text: found[series.key] for series in grouped.series}
+        kinds[key[1]] = kinds.get(key[1], frozenset()) | cell.kinds
+    return {series.text: kinds[series.key] for series in grouped.series}
 
 
 def _warnings(selected: Selected, cells: Mapping[CellKey, Measured]) -> Iterator[str]:
@@ -377,7 +382,7 @@ def _warnings(selected: Selected, cells: Mapping[CellKey, Measured]) -> Iterator
     yield from map(mixture_sentence, selected.mixtures)
 
 
-def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _notes(selected: Selected, cells: Mapping[CellKey, Measured], concluded: Conclusions) -> Iterator[str]:
     if not selected.rows and not selected.missing and not selected.mixtures:
         yield "No valid results match."
     if selected.invalid:
@@ -407,7 +412,7 @@ def _notes(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclus
     invalid = sum(row.invalid for row in selected.rows)
     if invalid:
         yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} included."
-    yield from _statistics(selected, cells, found)
+    yield from _statistics(selected, cells, concluded)
 
 
 def _missing_cells(selected: Selected) -> Iterator[str]:
@@ -433,11 +438,12 @@ def _missing_cells(selected: Selected) -> Iterator[str]:
         )
 
 
-def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], found: Conclusions) -> Iterator[str]:
+def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], concluded: Conclusions) -> Iterator[str]:
     """How claims are made, and when they are not."""
-    orders = {one.order for one in found.series.values()} | {one.order for one in found.extremes.values()}
+    compared_series, ranges = concluded.series.values(), concluded.extremes.values()
+    orders = {series.order for series in compared_series} | {extremes.order for extremes in ranges}
     yield from order_notes(orders)
-    compared = found.sentences + found.tested_points
+    compared = concluded.sentences + concluded.tested_points
     if compared and any(len(cell.values) > 1 for cell in cells.values()):
         comparisons = f"{compared} {'comparison' if compared == 1 else 'comparisons'}"
         of_run = f" and the {len(selected.questions)} factors of the run" if len(selected.questions) > 1 else ""

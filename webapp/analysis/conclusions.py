@@ -144,7 +144,7 @@ class _Chart:
     def _apart(self, keys: Sequence[CellKey]) -> tuple[CellKey, ...]:
         """Zeros, points with too few repeats among others, and points far from the others if they are few."""
         known = {key: self.contrasts[key] for key in keys if key in self.contrasts}
-        enough = [key for key, one in known.items() if one.n >= MIN_BLOCKS] or list(known)
+        enough = [key for key, ratio in known.items() if ratio.n >= MIN_BLOCKS] or list(known)
         middle = median(known[key].value for key in enough) if enough else 0.0
         far = [key for key in enough if abs(known[key].value - middle) > _FAR]
         left = [key for key in enough if key not in far] if len(far) <= _FEW * len(enough) else enough
@@ -165,7 +165,7 @@ class _Chart:
         repeated = {series: mean for series, mean in self.means.items() if mean and mean.n > 1}
         if repeated:
             inside = {series: self._inside_contrasts(series) for series in repeated}
-            self._variance = fmean(one.variance * one.n for points in inside.values() for one in points)
+            self._variance = fmean(point.variance * point.n for points in inside.values() for point in points)
             self._freedom = min(pooled_freedom(inside[series], mean) for series, mean in repeated.items())
 
     def _inside_contrasts(self, series: str) -> list[Contrast]:
@@ -192,14 +192,14 @@ def _groups(keys: Sequence[CellKey], levels: Mapping[str, Level]) -> tuple[Point
     parts = {
         key: list(zip(level.key.split(JOINER), level.text.split(JOINER), strict=False)) for key, level in levels.items()
     }
-    found: list[PointGroup] = []
+    groups: list[PointGroup] = []
     for place in range(min((len(parts[key[2]]) for key in keys), default=0)):
         by_level: dict[tuple[str, str], list[CellKey]] = {}
         for key in keys:
             by_level.setdefault(parts[key[2]][place], []).append(key)
-        if 1 < len(by_level) <= MOST_GROUPS and all(len(own) > 1 for own in by_level.values()):
-            found += [PointGroup(place, text, tuple(own)) for (_, text), own in by_level.items()]
-    return tuple(found)
+        if 1 < len(by_level) <= MOST_GROUPS and all(len(of_level) > 1 for of_level in by_level.values()):
+            groups += [PointGroup(place, text, tuple(of_level)) for (_, text), of_level in by_level.items()]
+    return tuple(groups)
 
 
 OTHER_WORKLOADS = "the values are means over different workloads or targets"
@@ -260,8 +260,8 @@ class _Page:
         """The claims are in the order of the tests."""
         means = dict(zip(self._means, of_sentences, strict=False))
         extremes = {
-            panel: self._extremes(*found, claim)
-            for (panel, found), claim in zip(self._ranges.items(), of_sentences[len(means) :], strict=True)
+            panel: self._extremes(*of_range, claim)
+            for (panel, of_range), claim in zip(self._ranges.items(), of_sentences[len(means) :], strict=True)
         }
         claimed = dict(zip(self._points, of_points, strict=False))
         of_groups = of_points[len(claimed) :]
@@ -292,7 +292,7 @@ def _ranges(
     grouped: Grouped, cells: Mapping[CellKey, Measured]
 ) -> dict[str, tuple[CellKey, CellKey, int, ContrastTest]]:
     """Panel key -> lowest and highest cell, number of cells, and the test between both."""
-    found = {}
+    ranges = {}
     for panel in grouped.panels:
         keys = [key for key, cell in cells.items() if key[0] == panel.key and cell.positive and cell.balanced]
         if len(keys) > 1 and _alike([cells[key] for key in keys]):
@@ -300,10 +300,10 @@ def _ranges(
             low, high = ordered[0], ordered[-1]
             others = [contrast([(cells[key], cells[low])]) for key in ordered[1:]]
             shown = others[-1]
-            pooled = fmean(one.variance * one.n for one in others) / shown.n
+            pooled = fmean(each.variance * each.n for each in others) / shown.n
             test = ContrastTest(shown, shown.at_least(pooled, shown.freedom), len(keys) * (len(keys) - 1) // 2)
-            found[panel.key] = (low, high, len(keys), test)
-    return found
+            ranges[panel.key] = (low, high, len(keys), test)
+    return ranges
 
 
 def _alike(cells: Sequence[Measured]) -> bool:

@@ -67,28 +67,32 @@ def _of_several_hosts(label: str, hosts: Iterable[str]) -> Difference:
     return Difference(kind=DifferenceKind.POOLED, name="host", label=label_of("host"), text=text)
 
 
-def _marked(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
-    if one.kind is DifferenceKind.CONFOUNDED and LABEL in query.series and _labels_follows(one.name, grouped):
+def _marked(difference: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
+    if (
+        difference.kind is DifferenceKind.CONFOUNDED
+        and LABEL in query.series
+        and _labels_follows(difference.name, grouped)
+    ):
         words = "differs between series"
-    elif one.kind is DifferenceKind.ALONG_X and query.x == LABEL and one.name == "target":
+    elif difference.kind is DifferenceKind.ALONG_X and query.x == LABEL and difference.name == "target":
         words = "changes along x"
     else:
-        return one
-    text = f"{one.label} {words} because each label belongs to a different host."
-    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
+        return difference
+    text = f"{difference.label} {words} because each label belongs to a different host."
+    return Difference(kind=DifferenceKind.FOLLOWS, name=difference.name, label=difference.label, text=text)
 
 
 def _labels_follows(name: str, grouped: Grouped) -> bool:
     """Whether series with the same label have the same targets, or share a run, at each chart point."""
     if name not in ("target", "run"):
         return False
-    found: dict[tuple[str, str, str], list[frozenset[object]]] = {}
+    values: dict[tuple[str, str, str], list[frozenset[object]]] = {}
     for (panel, _, x), rows in grouped.cells.items():
-        own = frozenset(_value(row, name) for row in rows)
-        found.setdefault((rows[0].label, panel, x), []).append(own)
+        values_here = frozenset(_value(row, name) for row in rows)
+        values.setdefault((rows[0].label, panel, x), []).append(values_here)
     if name == "run":
-        return all(frozenset.intersection(*sets) for sets in found.values())
-    return all(len(set(sets)) == 1 for sets in found.values())
+        return all(frozenset.intersection(*sets) for sets in values.values())
+    return all(len(set(sets)) == 1 for sets in values.values())
 
 
 def _value(row: ResultRow, name: str) -> object:
@@ -146,9 +150,9 @@ class _Holdings:
             rows: dict[Hashable, ResultRow] = {}
             cells: dict[CellKey, frozenset[Hashable]] = {}
             for key, in_cell in self.grouped.cells.items():
-                own = {of(row): row for row in in_cell}
-                rows |= own
-                cells[key] = frozenset(own)
+                rows_by_key = {of(row): row for row in in_cell}
+                rows |= rows_by_key
+                cells[key] = frozenset(rows_by_key)
             self._held[of] = _Held(rows, cells)
         return self._held[of]
 
@@ -156,23 +160,37 @@ class _Holdings:
 def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]:
     """All differences; confounding first, then pooling."""
     holdings = _Holdings(grouped)
-    found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
+    judged = [difference for candidate in _dimensions(query, holdings) for difference in _judged(candidate, holdings)]
     # names of tests and parts often repeat the workload, so they only matter where a mean covers several
-    found = [one for one in found if one.name not in ("test", PART) or one.kind is DifferenceKind.POOLED]
-    found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
-    found = [_of_cause(one, query) for one in _of_streams(_of_changes(found, query, holdings), query, holdings)]
-    found = of_labels([_of_directions(one, query, holdings.grouped) for one in found], query, holdings.grouped)
-    known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
+    judged = [
+        difference
+        for difference in judged
+        if difference.name not in ("test", PART) or difference.kind is DifferenceKind.POOLED
+    ]
+    judged = _of_groups([difference for difference in judged if not _is_covered(difference, query)], query, holdings)
+    judged = [
+        _of_cause(difference, query)
+        for difference in _of_streams(_of_changes(judged, query, holdings), query, holdings)
+    ]
+    judged = of_labels(
+        [_of_directions(difference, query, holdings.grouped) for difference in judged], query, holdings.grouped
+    )
+    known = {difference.name for difference in judged} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     known |= {"layout"} if _compares_layout_parts(query) else set()
     known |= {CONTROLLER_FACT} if "controller" in query.dimensions else set()
     configured = holdings.by(_of_configuration).rows
-    facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
-    compared = {*query.dimensions, *(one.name for one in found if one.kind is DifferenceKind.FOLLOWS)}
-    found += [_following(one, compared) for one in _of_configurations(facts, query)]
+    facts = [
+        difference for candidate in _facts(known, configured.values()) for difference in _judged(candidate, holdings)
+    ]
+    compared = {
+        *query.dimensions,
+        *(difference.name for difference in judged if difference.kind is DifferenceKind.FOLLOWS),
+    }
+    judged += [_following(difference, compared) for difference in _of_configurations(facts, query)]
     if query.x == MATCHED:  # what changes along x is matched
-        found = [one for one in found if one.kind is not DifferenceKind.ALONG_X]
+        judged = [difference for difference in judged if difference.kind is not DifferenceKind.ALONG_X]
     order = list(DifferenceKind)
-    return tuple(sorted(found, key=lambda one: order.index(one.kind)))
+    return tuple(sorted(judged, key=lambda difference: order.index(difference.kind)))
 
 
 def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
@@ -207,84 +225,91 @@ def _layout_parts(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candida
     yield _Candidate("layout", "Layout without these parts", lambda row: dimensions.others_of(row.layout), of)
 
 
-def _is_covered(one: Difference, query: CompareQuery) -> bool:
+def _is_covered(difference: Difference, query: CompareQuery) -> bool:
     """Different drives imply different targets. Pooled targets are still reported. A tool with its version names the
     tool."""
-    if one.name == "tool":
+    if difference.name == "tool":
         return "tool_version" in query.dimensions
     drives = {"model", "serial"} & set(query.dimensions)
-    return one.name == "target" and bool(drives) and one.kind is not DifferenceKind.POOLED
+    return difference.name == "target" and bool(drives) and difference.kind is not DifferenceKind.POOLED
 
 
-def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+def _of_groups(differing: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
     """If the number of targets or hosts at once is compared, different groups are part of the comparison, as long as
     every chart point has the same targets, alone or in groups, and all are of one model."""
     factor = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in query.dimensions), "")
     if not factor:
-        return list(found)
-    held = holdings.by(attrgetter("target_name"))
-    members = {frozenset(one for key in keys for one in members_of(str(key))) for keys in held.cells.values()}
-    models = {model for row in held.rows.values() for model in row.model.split(BESIDE)}
+        return list(differing)
+    holding = holdings.by(attrgetter("target_name"))
+    members = {frozenset(member for key in keys for member in members_of(str(key))) for keys in holding.cells.values()}
+    models = {model for row in holding.rows.values() for model in row.model.split(BESIDE)}
     if len(members) != 1 or len(models) > 1:
-        return list(found)
+        return list(differing)
     text = f"All levels of {label_of(factor)} have the same targets ({_list(members.pop())}); the mean is over groups."
     groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
     follow = {"target", "host"} if factor == HOSTS_AT_ONCE else {"target"}
-    return list(dict.fromkeys(groups if one.name in follow else one for one in found))
+    return list(dict.fromkeys(groups if difference.name in follow else difference for difference in differing))
 
 
-def _of_changes(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+def _of_changes(differing: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
     """If changes from a base are compared, their factors are not second causes: a change has one level of each."""
     if CHANGE not in query.series:
-        return list(found)
+        return list(differing)
     points = [row.point for row in holdings.by(_of_point).rows.values()]
     changed = follow_from(CHANGE, points)
-    return [_follows(one, f": it is part of {label_of(CHANGE)}.") if one.name in changed else one for one in found]
+    return [
+        _follows(difference, f": it is part of {label_of(CHANGE)}.") if difference.name in changed else difference
+        for difference in differing
+    ]
 
 
-def _of_streams(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+def _of_streams(all_differing: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
     """If streams are compared alone and beside others, the others and their levels are part of the comparison and left
     out here, as long as they are the same for all results of a stream at one level."""
     causes = [name for name in query.dimensions if name in OF_TRIALS]
     if not causes:
-        return list(found)
+        return list(all_differing)
     groups: dict[tuple[object, ...], list[Mapping[str, object]]] = {}
     for row in holdings.by(_of_point).rows.values():
         groups.setdefault(tuple(row.point.get(name) for name in (STREAM, *causes)), []).append(row.point)
     free = set[str]().union(*map(differing, groups.values()))
-    return [one for one in found if one.name in free or not (one.name in OF_TRIALS or stream_and_factor(one.name)[0])]
+    return [
+        difference
+        for difference in all_differing
+        if difference.name in free or not (difference.name in OF_TRIALS or stream_and_factor(difference.name)[0])
+    ]
 
 
-def _of_cause(one: Difference, query: CompareQuery) -> Difference:
+def _of_cause(difference: Difference, query: CompareQuery) -> Difference:
     """A level that a compared factor determines is not a second cause: a size in bytes follows from its share."""
-    cause = next((name for name in query.dimensions if name in DERIVED_FROM.get(one.name, ())), "")
-    return _follows(one, f": it follows from {label_of(cause)}.") if cause else one
+    cause = next((name for name in query.dimensions if name in DERIVED_FROM.get(difference.name, ())), "")
+    return _follows(difference, f": it follows from {label_of(cause)}.") if cause else difference
 
 
-def _of_directions(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
+def _of_directions(difference: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
     """If the factor that decides the directions is compared, they are no second cause, as long as each of its levels
     has the same directions in every cell. Of several engines, the engine decides."""
-    if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED:
-        return one
+    if difference.name != "direction" or difference.kind is not DifferenceKind.CONFOUNDED:
+        return difference
     rows = [row for in_cell in grouped.cells.values() for row in in_cell]
     cause = {engine_of(row.point).DIRECTIONS_BY for row in rows}
     name = cause.pop() if len(cause) == 1 else ENGINE
     if name not in query.series:
-        return one
+        return difference
     directions: dict[object, set[frozenset[str]]] = {}
     for in_cell in grouped.cells.values():
         for level in {row.point.get(name) for row in in_cell}:
-            own = frozenset(row.direction for row in in_cell if row.point.get(name) == level)
-            directions.setdefault(level, set()).add(own)
+            directions_here = frozenset(row.direction for row in in_cell if row.point.get(name) == level)
+            directions.setdefault(level, set()).add(directions_here)
     if any(len(sets) > 1 for sets in directions.values()):
-        return one
-    return _follows(one, f": it follows from {label_of(name)}.")
+        return difference
+    return _follows(difference, f": it follows from {label_of(name)}.")
 
 
-def _follows(one: Difference, why: str) -> Difference:
+def _follows(difference: Difference, why: str) -> Difference:
     """A consequence of a compared factor, not a second cause."""
-    text = one.text.removesuffix(_MAY_BE) + why
-    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
+    text = difference.text.removesuffix(_MAY_BE) + why
+    return Difference(kind=DifferenceKind.FOLLOWS, name=difference.name, label=difference.label, text=text)
 
 
 def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:
@@ -315,19 +340,19 @@ def _facts(known: set[str], configured: Iterable[ResultRow]) -> Iterable[_Candid
 
 def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:
     """If configurations are compared and differ in one fact only, this fact is part of the comparison."""
-    confounding = [one for one in facts if one.kind is DifferenceKind.CONFOUNDED]
+    confounding = [fact for fact in facts if fact.kind is DifferenceKind.CONFOUNDED]
     if "configuration" not in query.series or len(confounding) != 1:
         return facts
     only = confounding[0]
     marked = _follows(only, ": the only fact in which the configurations differ.")
-    return [marked if one is only else one for one in facts]
+    return [marked if fact is only else fact for fact in facts]
 
 
-def _following(one: Difference, compared: Collection[str]) -> Difference:
+def _following(difference: Difference, compared: Collection[str]) -> Difference:
     """A fact that a compared factor brings about is no second cause: the kernel sets it along with a setting, a layout
     is another device."""
-    reasons = causes(one.name, compared) if one.kind is DifferenceKind.CONFOUNDED else []
-    return _follows(one, f": it follows from {' and '.join(reasons)}.") if reasons else one
+    reasons = causes(difference.name, compared) if difference.kind is DifferenceKind.CONFOUNDED else []
+    return _follows(difference, f": it follows from {' and '.join(reasons)}.") if reasons else difference
 
 
 def _fact_text(name: str) -> Callable[[ResultRow], str]:
@@ -335,23 +360,23 @@ def _fact_text(name: str) -> Callable[[ResultRow], str]:
 
 
 def _judged(candidate: _Candidate, holdings: _Holdings) -> list[Difference]:
-    held = holdings.by(candidate.of)
-    texts = {key: text for key, row in held.rows.items() if (text := candidate.text(row)) is not None}
+    holding = holdings.by(candidate.of)
+    texts = {key: text for key, row in holding.rows.items() if (text := candidate.text(row)) is not None}
     if len(set(texts.values())) < 2:
         return []
-    seen = {cell: frozenset(texts[key] for key in keys if key in texts) for cell, keys in held.cells.items()}
+    seen = {cell: frozenset(texts[key] for key in keys if key in texts) for cell, keys in holding.cells.items()}
     seen = {cell: texts for cell, texts in seen.items() if texts}
-    found = []
+    judged = []
     if series := _confounded(seen, candidate.several_are_repeats):
-        found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, holdings.grouped)))
+        judged.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, holdings.grouped)))
     pooled = {text for texts in seen.values() if len(texts) > 1 for text in texts}
     if pooled and not candidate.several_are_repeats:
-        found.append(_difference(DifferenceKind.POOLED, candidate, _list(pooled)))
-    if not found and not candidate.several_are_repeats and _along_x(seen):
-        found.append(
+        judged.append(_difference(DifferenceKind.POOLED, candidate, _list(pooled)))
+    if not judged and not candidate.several_are_repeats and _along_x(seen):
+        judged.append(
             _difference(DifferenceKind.ALONG_X, candidate, _list({t for texts in seen.values() for t in texts}))
         )
-    return found
+    return judged
 
 
 def _confounded(seen: Mapping[CellKey, frozenset[str]], disjoint: bool) -> dict[str, frozenset[str]]:
@@ -378,8 +403,8 @@ def _along_x(seen: Mapping[CellKey, frozenset[str]]) -> bool:
 
 
 def _per_series(levels: Mapping[str, frozenset[str]], grouped: Grouped) -> str:
-    said = [f"{series.text}: {_list(levels[series.key])}" for series in grouped.series if series.key in levels]
-    return "; ".join(said[:_LISTED]) + (" …" if len(said) > _LISTED else "")
+    texts = [f"{series.text}: {_list(levels[series.key])}" for series in grouped.series if series.key in levels]
+    return "; ".join(texts[:_LISTED]) + (" …" if len(texts) > _LISTED else "")
 
 
 def _list(texts: Iterable[str]) -> str:
@@ -400,10 +425,14 @@ def _difference(kind: DifferenceKind, candidate: _Candidate, levels: str) -> Dif
     return Difference(kind=kind, name=candidate.name, label=candidate.label, text=text)
 
 
-def verdict(query: CompareQuery, found: Sequence[Difference], *, series: int) -> tuple[bool, str]:
+def verdict(query: CompareQuery, differing: Sequence[Difference], *, series: int) -> tuple[bool, str]:
     """Whether the series differ in one factor only, and a sentence about it."""
-    confounding = [one.label for one in found if one.kind is DifferenceKind.CONFOUNDED]
-    pooled = [one.label for one in found if one.kind is DifferenceKind.POOLED and one.label not in confounding]
+    confounding = [difference.label for difference in differing if difference.kind is DifferenceKind.CONFOUNDED]
+    pooled = [
+        difference.label
+        for difference in differing
+        if difference.kind is DifferenceKind.POOLED and difference.label not in confounding
+    ]
     if series < 2:
         return not pooled, "Only one series: nothing to compare." if not pooled else f"Pooled over {_list(pooled)}."
     by = " and ".join(label_of(name) for name in query.series)

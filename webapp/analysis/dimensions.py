@@ -364,10 +364,10 @@ def dimension(name: str) -> Dimension | None:
 
 def known_dimension(name: str) -> Dimension:
     """The dimension with a name that was checked before. Raises LookupError."""
-    found = dimension(name)
-    if found is None:
+    known = dimension(name)
+    if known is None:
         raise LookupError(name)
-    return found
+    return known
 
 
 def label_of(name: str) -> str:

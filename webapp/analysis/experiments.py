@@ -177,7 +177,7 @@ def _in_words(name: str, numbers: Sequence[int]) -> str:
 
 def _kept(made: Comparison, finding: Finding, chosen: Chosen) -> dict[str, frozenset[str]]:
     """The levels of charts and series that are evidence, by factor."""
-    found: dict[str, set[str]] = {}
+    levels: dict[str, set[str]] = {}
     panels = chosen.panel.split(",") if chosen.panel else []
     for mark in finding.marks:
         panel = made.panels[mark.panel]
@@ -185,8 +185,8 @@ def _kept(made: Comparison, finding: Finding, chosen: Chosen) -> dict[str, froze
         keys += zip(made.series_by, levels_of(panel.series[mark.series].key), strict=False)
         for name, key in keys:
             if name in FACTORS:
-                found.setdefault(name, set()).add(key)
-    return {name: frozenset(keys) for name, keys in found.items()}
+                levels.setdefault(name, set()).add(key)
+    return {name: frozenset(keys) for name, keys in levels.items()}
 
 
 def _targets(made: Comparison, finding: Finding) -> tuple[str, ...]:

@@ -98,14 +98,14 @@ def _without_ratio(made: Comparison) -> Iterator[str]:
     return (_named(panel, series.headline) for panel in made.panels for series in panel.series if series.headline)
 
 
-def _sentences(found: Sequence[Finding]) -> list[str]:
+def _sentences(findings: Sequence[Finding]) -> list[str]:
     """The largest differences in their order on the page, then what is not different."""
-    certain = [each for each in found if each.kind is FindingKind.DIFFERENCE]
+    certain = [each for each in findings if each.kind is FindingKind.DIFFERENCE]
     largest = sorted(certain, key=lambda each: -each.size)[:MOST_DIFFERENCES]
     sentences = [each.sentence for each in certain if each in largest]
     if more := len(certain) - len(largest):
         sentences.append(f"{more} more {'differences are' if more > 1 else 'difference is'} certain.")
-    return [*sentences, *(each.sentence for each in found if each.kind is not FindingKind.DIFFERENCE)]
+    return [*sentences, *(each.sentence for each in findings if each.kind is not FindingKind.DIFFERENCE)]
 
 
 def differences(made: Comparison) -> list[Finding]:
@@ -133,8 +133,8 @@ def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], 
     return Finding(
         kind=kind,
         sentence=sentence,
-        single=min(one.n for one in against) == 1,
-        size=max(abs(log(one.ratio.value)) for one in against),
+        single=min(ratio.n for ratio in against) == 1,
+        size=max(abs(log(ratio.ratio.value)) for ratio in against),
         marks=tuple(
             Mark(
                 panel=made.panels.index(panel),
@@ -156,14 +156,14 @@ def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared:
     charts = listed(_each_once(panel.name for panel, _ in compared if panel.name))
     names = _each_once(series.name for _, series in compared)
     against = [series.against_baseline for _, series in compared if series.against_baseline]
-    count, what = min(one.n for one in against), in_sentence(made.metric_label)
+    count, what = min(ratio.n for ratio in against), in_sentence(made.metric_label)
     repeats = ONCE if count == 1 else f"n = {count}{': too few repeats' if count < MIN_BLOCKS else ''}"
     before = f"{charts}: " if charts else ""
     if conclusion is Conclusion.EQUAL:
         verb = "differ" if len(names) > 1 else "differs"
         margin = f"{100 * made.margin:g} %"
         return f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what} ({repeats})."
-    ratios = sorted(one.ratio.value for one in against)
+    ratios = sorted(ratio.ratio.value for ratio in against)
     low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
     span = f"{low if low == high else f'{low} to {high}'} {what} against"
     if {low, high} <= set(NONE):

@@ -82,7 +82,7 @@ def _seals_of(imports: list[Import]) -> dict[int, str]:
     published = Import.objects.exclude(slug=None).order_by("number").values_list("number", "digest")
     ceilings = EnteredCeiling.objects.values_list("kind", "name", "text")
     tables = msgspec.json.encode([list(published), list(ceilings)])
-    return {one.number: _seal(one, tables) for one in imports}
+    return {imported.number: _seal(imported, tables) for imported in imports}
 
 
 def _seal(imported: Import, tables: bytes) -> str:
@@ -95,7 +95,9 @@ def due() -> list[tuple[Import, str]]:
     ended = list(Import.objects.filter(state=ImportState.DONE, results_made__gt=0).order_by("-number"))
     made = dict(ImportFindings.objects.values_list("imported__number", "seal"))
     seals = _seals_of(ended)
-    return [(one, seals[one.number]) for one in ended if made.get(one.number) != seals[one.number]]
+    return [
+        (imported, seals[imported.number]) for imported in ended if made.get(imported.number) != seals[imported.number]
+    ]
 
 
 def store(imported: Import, conclusions: Conclusions, seal: str) -> None:

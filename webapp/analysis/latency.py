@@ -70,7 +70,7 @@ def chart_point(selected: Selected, key: str = "") -> ChartPoint:
     return ChartPoint(
         _key(panel, x),
         _text(panel, x, selected.query),
-        {series: tuple(found) for series, found in rows.items() if found},
+        {series: tuple(series_rows) for series, series_rows in rows.items() if series_rows},
         baseline_of(selected.query, grouped).key,
     )
 

@@ -124,10 +124,10 @@ def _layouts(rows: Sequence[ResultRow], used: Collection[str]) -> Iterator[str]:
 
 def _places(rows: Sequence[ResultRow], used: Collection[str]) -> Iterator[str]:
     """Targets of runs, and parts of a plan with equal points."""
-    own = [row for row in rows if not row.imported]
-    if _OF_TARGETS.isdisjoint(used) and len({row.target_name for row in own}) > 1:
+    of_runs = [row for row in rows if not row.imported]
+    if _OF_TARGETS.isdisjoint(used) and len({row.target_name for row in of_runs}) > 1:
         yield "target"
-    if PART not in used and parts_are_alike(own):
+    if PART not in used and parts_are_alike(of_runs):
         yield PART
 
 
@@ -142,7 +142,7 @@ def _of_imports(rows: Sequence[ResultRow], used: Collection[str]) -> Iterator[st
     names = dict.fromkeys(name for row in rows for name in row.facts if name not in _OTHER_DIMENSIONS)
     for name in names:
         if f"{FACT_PREFIX}{name}" not in used and any(
-            len({row.facts.get(name) for row in own}) > 1 for own in repeats.values()
+            len({row.facts.get(name) for row in of_repeat}) > 1 for of_repeat in repeats.values()
         ):
             yield f"{FACT_PREFIX}{name}"
 

@@ -91,8 +91,8 @@ def _against_previous(run: Run, previous: Run, source: Source, document: PlanDoc
     sides = [set(map(str, each.targets.select_related("host"))) for each in (run, previous)]
     judged = {str(baseline.target) for baseline in previous.baselines.select_related("target__host")}
     names = sorted(set.intersection(*sides) - judged)
-    asked = ResultFilter(runs=(previous.number, run.number), targets=tuple(names))
-    measured = target_points(ResultQuery.of(asked)) if names else []
+    of_both = ResultFilter(runs=(previous.number, run.number), targets=tuple(names))
+    measured = target_points(ResultQuery.of(of_both)) if names else []
     if not measured:
         return
     chosen = choose_for(measured, series=(RUN,))

@@ -112,18 +112,18 @@ def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
 
     Raises CompareRefused or FilterRefused.
     """
-    own: dict[str, list[str]] = {key: [] for key in KEYS}
+    texts: dict[str, list[str]] = {key: [] for key in KEYS}
     rest = []
     for key, value in pairs:
-        if key in own:
-            own[key].append(value)
+        if key in texts:
+            texts[key].append(value)
         else:
             rest.append((key, value))
-    last = {key: next((value for value in reversed(values) if value), "") for key, values in own.items()}
+    last = {key: next((value for value in reversed(values) if value), "") for key, values in texts.items()}
     return checked(
         CompareQuery(
             x=last["x"],
-            series=tuple(name.strip() for text in own["series"] for name in text.split(",") if name.strip()),
+            series=tuple(name.strip() for text in texts["series"] for name in text.split(",") if name.strip()),
             panel=last["panel"],
             metric=last["metric"] or "iops",
             baseline=last["baseline"],

@@ -56,8 +56,8 @@ def undo_review(*, of: Run | Import, key: str, by: User) -> bool:
 
 def _sentence(of: Run | Import, key: str) -> str:
     """Of a finding, without its review."""
-    found = run_answer(of).findings if isinstance(of, Run) else _stored(of)
-    for finding in found:
+    findings = run_answer(of).findings if isinstance(of, Run) else _stored(of)
+    for finding in findings:
         if finding.key == key:
             return finding.sentence
     what = f"{_KINDS[type(of)].capitalize()} {of.number}"
@@ -94,8 +94,8 @@ def _with_reviews(of: Run | Import, findings: Iterable[Reviewed]) -> list[Review
     return [with_review(each, reviews.get(each.key)) for each in findings]
 
 
-def with_review(finding: Reviewed, kept: StoredReview | None) -> Reviewed:
-    if kept is None:
+def with_review(finding: Reviewed, review: StoredReview | None) -> Reviewed:
+    if review is None:
         return finding
-    by = kept.by.username if kept.by else ""
-    return structs.replace(finding, review=Review(verdict=kept.verdict, by=by, at=kept.at, reason=kept.reason))
+    by = review.by.username if review.by else ""
+    return structs.replace(finding, review=Review(verdict=review.verdict, by=by, at=review.at, reason=review.reason))

@@ -76,9 +76,9 @@ def run_answer(run: Run) -> RunAnswer:
 
 def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
     """In the order of the runs; those that are stored with three queries."""
-    asked = list(runs)
-    previous = previous_runs(asked)
-    return all_answered([_question(run, previous.get(run.pk)) for run in asked])
+    listed = list(runs)
+    previous = previous_runs(listed)
+    return all_answered([_question(run, previous.get(run.pk)) for run in listed])
 
 
 def _question(run: Run, previous: Run | None) -> Question[RunAnswer]:
@@ -90,11 +90,11 @@ def _question(run: Run, previous: Run | None) -> Question[RunAnswer]:
 def _answer(run_id: UUID) -> RunAnswer:
     """Reads the run itself, because a row that was read before the seal may be older than the seal."""
     run = Run.objects.select_related("version__plan").get(pk=run_id)
-    asked = ResultFilter(runs=(run.number,))
-    measured = target_points(ResultQuery.of(asked))
+    of_run = ResultFilter(runs=(run.number,))
+    measured = target_points(ResultQuery.of(of_run))
     questions = questions_of(measured) if measured else []
     about = [each for each in questions if each.about]
-    compared, loads = _comparisons(run.number, asked, about, load_questions(measured) if measured else [])
+    compared, loads = _comparisons(run.number, of_run, about, load_questions(measured) if measured else [])
     factors = [_of_factor(run.number, *each) for each in compared if _has_ratio(each[1])]
     if not factors or len(about) < len(questions):
         factors += [_of_load(run.number, *each) for each in loads]
@@ -111,14 +111,14 @@ def _answer(run_id: UUID) -> RunAnswer:
 
 def factor_comparisons(run: Run) -> list[Compared]:
     """Of each factor that the plan varies, corrected together as in the answer: for charts of it."""
-    asked = ResultFilter(runs=(run.number,))
-    measured = target_points(ResultQuery.of(asked))
+    of_run = ResultFilter(runs=(run.number,))
+    measured = target_points(ResultQuery.of(of_run))
     about = [each for each in questions_of(measured) if each.about] if measured else []
     if not about:
         return []
-    found = ResultQuery.of(asked)
+    query = ResultQuery.of(of_run)
     try:
-        return [each for each in _made(run.number, about, found, read_all(found)) if _has_ratio(each[1])]
+        return [each for each in _made(run.number, about, query, read_all(query)) if _has_ratio(each[1])]
     except CompareRefused:
         return []
 
@@ -154,19 +154,19 @@ def _labels(factors: Iterable[FactorAnswer]) -> str:
 
 
 def _comparisons(
-    number: int, asked: ResultFilter, about: Sequence[Chosen], load: Sequence[Chosen]
+    number: int, of_run: ResultFilter, about: Sequence[Chosen], load: Sequence[Chosen]
 ) -> tuple[list[Compared], list[Compared]]:
     """Of factors and of axes of load. Without comparisons that cannot be made, as
     with too many series. The results are read once."""
-    found = ResultQuery.of(asked)
+    query = ResultQuery.of(of_run)
     try:
-        rows = read_all(found) if load else []
+        rows = read_all(query) if load else []
     except CompareRefused:
         return [], []
-    return _made(number, about, found, rows), _made(number, load, found, rows)
+    return _made(number, about, query, rows), _made(number, load, query, rows)
 
 
-def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Sequence[ResultRow]) -> list[Compared]:
+def _made(number: int, questions: Sequence[Chosen], results: ResultQuery, rows: Sequence[ResultRow]) -> list[Compared]:
     made: list[Compared] = []
     for chosen in questions:
         query = read_query(_pairs(number, chosen))
@@ -174,7 +174,7 @@ def _made(number: int, questions: Sequence[Chosen], found: ResultQuery, rows: Se
             if chosen.fixed:
                 made.append((chosen, comparison_of(select(query))))
             else:
-                made.append((chosen, comparison_of(select_from(query, found, rows))))
+                made.append((chosen, comparison_of(select_from(query, results, rows))))
     return made
 
 

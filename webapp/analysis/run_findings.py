@@ -88,7 +88,7 @@ def newest(since: datetime, limit: int) -> list[RunFinding]:
     ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
     rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
     news = (one for one in _read(rows) if not one.is_dismissed and one.kind not in NO_NEWS)
-    return [one for _, own in groupby(news, key=lambda one: one.run) for one in list(own)[:NEWS_OF_RUN]][:limit]
+    return [one for _, of_run in groupby(news, key=lambda one: one.run) for one in list(of_run)[:NEWS_OF_RUN]][:limit]
 
 
 def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:
@@ -96,10 +96,10 @@ def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:
     missing. Three queries."""
     listed = list(runs)
     made = FindingsMade.objects.filter(run__in=listed).values_list("run__number", flat=True)
-    found: dict[int, list[RunFinding]] = {number: [] for number in made}
-    for one in _read(StoredFinding.objects.filter(run__in=listed).order_by("run", "place")):
-        found.setdefault(one.run, []).append(one)
-    return found
+    by_run: dict[int, list[RunFinding]] = {number: [] for number in made}
+    for finding in _read(StoredFinding.objects.filter(run__in=listed).order_by("run", "place")):
+        by_run.setdefault(finding.run, []).append(finding)
+    return by_run
 
 
 def _read(rows: QuerySet[StoredFinding]) -> Iterator[RunFinding]:

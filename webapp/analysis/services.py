@@ -66,10 +66,10 @@ def _amount(text: str) -> Decimal:
 
 
 def _currency(text: str) -> str:
-    found = text.strip().upper()
-    if not _CURRENCY.fullmatch(found):
+    code = text.strip().upper()
+    if not _CURRENCY.fullmatch(code):
         raise Refusal("price_currency", f"{text} is not a currency. Write its three letters, for example EUR.")
-    return found
+    return code
 
 
 def _day(text: str) -> date:
@@ -169,20 +169,20 @@ _COPY = " (copy)"
 def delete_comparison(*, saved: SavedComparison, by: User) -> bool:
     """Whether it was there to be deleted; it can be brought back. Raises Refusal for somebody else's."""
     _require(saved, by)
-    found = SavedComparison.objects.filter(pk=saved.pk, deleted_at=None).update(deleted_at=timezone.now())
-    if found:
+    changed = SavedComparison.objects.filter(pk=saved.pk, deleted_at=None).update(deleted_at=timezone.now())
+    if changed:
         audit(by=by, action="comparison.delete", on=saved)
-    return bool(found)
+    return bool(changed)
 
 
 @transaction.atomic
 def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
     """Whether it was deleted. Raises Refusal for somebody else's."""
     _require(saved, by)
-    found = SavedComparison.objects.filter(pk=saved.pk, deleted_at__isnull=False).update(deleted_at=None)
-    if found:
+    changed = SavedComparison.objects.filter(pk=saved.pk, deleted_at__isnull=False).update(deleted_at=None)
+    if changed:
         audit(by=by, action="comparison.restore", on=saved)
-    return bool(found)
+    return bool(changed)
 
 
 @transaction.atomic
@@ -205,10 +205,10 @@ def freeze_comparison(*, saved: SavedComparison, numbers_of: Callable[[str], byt
 def unfreeze_comparison(*, saved: SavedComparison, by: User) -> bool:
     """Whether it was frozen. The frozen numbers are deleted. Raises Refusal."""
     _require(saved, by)
-    found = SavedComparison.objects.filter(pk=saved.pk, frozen_at__isnull=False).update(frozen=None, frozen_at=None)
-    if found:
+    changed = SavedComparison.objects.filter(pk=saved.pk, frozen_at__isnull=False).update(frozen=None, frozen_at=None)
+    if changed:
         audit(by=by, action="comparison.unfreeze", on=saved)
-    return bool(found)
+    return bool(changed)
 
 
 @transaction.atomic
@@ -231,10 +231,10 @@ def create_link(*, saved: SavedComparison, name: str, by: User) -> str:
 def revoke_link(*, link: ComparisonLink, by: User) -> bool:
     """Whether it was valid. Raises Refusal."""
     _require(link.comparison, by)
-    found = ComparisonLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
-    if found:
+    changed = ComparisonLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if changed:
         audit(by=by, action="comparison.link_revoke", on=link.comparison, detail={"name": link.name})
-    return bool(found)
+    return bool(changed)
 
 
 @receiver(lost_rights)

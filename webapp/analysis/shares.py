@@ -133,16 +133,16 @@ def _share(
     n = min(len(pair[0].values), len(pair[1].values))
     if n == 0 or not (pair[0].positive and pair[1].positive):
         return _without(share, "a stream did no I/O" if n else "no repeat has all streams", n)
-    found = contrast([pair])
-    if found.n < MIN_BLOCKS:
-        return _without(share, "too few repeats", found.n)
+    result = contrast([pair])
+    if result.n < MIN_BLOCKS:
+        return _without(share, "too few repeats", result.n)
     cautions = [f"always measured {order} it was alone, so it may be drift"] if (order := same_order([pair])) else []
     known = [
         overlaps[row.trial_id, row.stream] for each in beside for row in each if (row.trial_id, row.stream) in overlaps
     ]
     if known and min(known) < MIN_OVERLAP:
         cautions.append(f"the streams ran together for only {100 * min(known):.0f} % of its time")
-    return replace(share, ratio=found.ratio, n=found.n, cautions=tuple(cautions), pair=pair)
+    return replace(share, ratio=result.ratio, n=result.n, cautions=tuple(cautions), pair=pair)
 
 
 def _without(share: Share, why: str, n: int) -> Share:

@@ -78,15 +78,15 @@ class Table:
 
     def _without_points(self, panel: Level, series: Sequence[Series]) -> Iterator[Series]:
         """One sentence for all series that share no point with the baseline, at the first of them."""
-        names = [one.name for one in series if not one.is_baseline and self._is_without_points(panel, one)]
-        for one in series:
-            if len(names) < 2 or one.name not in names or one.is_baseline:
-                yield one
-            elif one.name == names[0]:
+        names = [each.name for each in series if not each.is_baseline and self._is_without_points(panel, each)]
+        for each in series:
+            if len(names) < 2 or each.name not in names or each.is_baseline:
+                yield each
+            elif each.name == names[0]:
                 sentence = f"{listed(names)} share no test points with {self._baselines[panel.key].text}."
-                yield replace(one, sentence=sentence, headline=sentence)
+                yield replace(each, sentence=sentence, headline=sentence)
             else:
-                yield replace(one, sentence="", headline="")
+                yield replace(each, sentence="", headline="")
 
     def _is_without_points(self, panel: Level, series: Series) -> bool:
         return (panel.key, series.key) not in self._found.series and panel.key not in self._found.extremes
@@ -124,8 +124,10 @@ class Table:
         if result.ratio is not None and not self.differs_both_ways(result):
             applications = result.n * (len(result.points) if self._is_cheap else 1)
             return may_be_modes(applications, compared, result.ratio.value)
-        sides = [one for _, one in self._opposite_groups(result)] or [self._found.points[key] for key in result.points]
-        return any(may_be_modes(one.n, compared, one.ratio.value) for one in sides if one.claim.different)
+        sides = [point for _, point in self._opposite_groups(result)] or [
+            self._found.points[key] for key in result.points
+        ]
+        return any(may_be_modes(point.n, compared, point.ratio.value) for point in sides if point.claim.different)
 
     def differs_both_ways(self, result: SeriesResult) -> bool:
         """Whether some points are certainly higher and others lower: their mean is neither better nor worse, nor
@@ -170,8 +172,8 @@ class Table:
             common=len(inside) + len(result.apart) if result else 0,
             total=self._total(panel, series),
             apart=tuple(self._apart(result.apart)) if result else (),
-            different=tuple(one.ratio.value for one in inside if one.claim.different),
-            measured=tuple(one.ratio.value for one in inside),
+            different=tuple(point.ratio.value for point in inside if point.claim.different),
+            measured=tuple(point.ratio.value for point in inside),
             order=result.order if result else "",
             compared=self._found.sentences,
             opposites=self._opposites(result) if result else None,
@@ -195,8 +197,8 @@ class Table:
         if groups := self._opposite_groups(result):
             sides: tuple[Side, Side] | None = _side_of(groups, higher=True), _side_of(groups, higher=False)
         else:
-            found = {key[2]: self._found.points[key] for key in result.points}
-            sides = opposites({key: (one.ratio.value, one.claim) for key, one in found.items()}, self._where)
+            points = {key[2]: self._found.points[key] for key in result.points}
+            sides = opposites({key: (point.ratio.value, point.claim) for key, point in points.items()}, self._where)
         if sides is None or not result.claim.equal:
             return sides
         widest = max(max(ratio, 1 / ratio) for side in sides for ratio in side.ratios)
@@ -206,10 +208,13 @@ class Table:
         """The levels of a factor at which the difference has both directions for certain; of several factors, the one
         with the largest difference. Empty if there is none."""
         by_factor: dict[int, list[tuple[PointGroup, PointResult]]] = {}
-        for group, one in result.groups:
-            if one.claim.different:
-                by_factor.setdefault(group.place, []).append((group, one))
-        ranges = [(max(own, key=_ratio_of), min(own, key=_ratio_of), own) for own in by_factor.values()]
+        for group, at_level in result.groups:
+            if at_level.claim.different:
+                by_factor.setdefault(group.place, []).append((group, at_level))
+        ranges = [
+            (max(of_factor, key=_ratio_of), min(of_factor, key=_ratio_of), of_factor)
+            for of_factor in by_factor.values()
+        ]
         opposite = [each for each in ranges if _ratio_of(each[1]) < 1 < _ratio_of(each[0])]
         return max(opposite, key=lambda each: _ratio_of(each[0]) / _ratio_of(each[1]))[2] if opposite else []
 
@@ -228,9 +233,9 @@ class Table:
             yield f"not compared at {self._places(places)}: {reason}"
         far = [key for key in keys if not self._no_ratio(key)]
         for key in far[:_LISTED]:
-            found = self._found.points[key]
-            few = f" (n = {found.n})" if found.n < MIN_BLOCKS else ""
-            yield f"{as_ratio(found.ratio.value)} at {self._places([key])}{few}"
+            result = self._found.points[key]
+            few = f" (n = {result.n})" if result.n < MIN_BLOCKS else ""
+            yield f"{as_ratio(result.ratio.value)} at {self._places([key])}{few}"
         if rest := far[_LISTED:]:
             ratios = [self._found.points[key].ratio.value for key in rest]
             ends = dict.fromkeys(as_ratio(each) for each in (min(ratios), max(ratios)))
@@ -244,35 +249,35 @@ class Table:
         mine = {key[2] for key in keys}
         return self._points_at(mine, {x.key for x in self._grouped.x} - mine)
 
-    def _range(self, found: Extremes) -> RangeStatement:
+    def _range(self, extremes: Extremes) -> RangeStatement:
         label = label_in_sentence(self._x, label_of(self._x))
         levels = {x.key: x.text if is_clear(x) else f"{label} {x.text}" for x in self._grouped.x}
-        means = [self._metric.format(self._cells[key].mean) for key in (found.low, found.high)]
+        means = [self._metric.format(self._cells[key].mean) for key in (extremes.low, extremes.high)]
         return RangeStatement(
             metric=self._metric,
             margin=self._margin,
             low=means[0],
-            low_at=levels[found.low[2]],
+            low_at=levels[extremes.low[2]],
             high=means[1],
-            high_at=levels[found.high[2]],
-            claim=found.claim,
-            n=found.n,
-            points=found.points,
-            order=found.order,
-            modes=may_be_modes(found.n, found.points - 1, found.ratio),
+            high_at=levels[extremes.high[2]],
+            claim=extremes.claim,
+            n=extremes.n,
+            points=extremes.points,
+            order=extremes.order,
+            modes=may_be_modes(extremes.n, extremes.points - 1, extremes.ratio),
         )
 
     # ---- cells
 
     def cell(self, key: CellKey, level: int) -> Cell:
-        measured, rows, found = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
+        measured, rows, at_point = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
         summary = summarise(list(measured.values.values()), measured.step)
         result = self._found.series.get((key[0], key[1]))
         against = None
         if result and result.points == (key,):  # the sentence is about this point
             against = self._overall(result)
-        elif found:
-            against = self._against(found.ratio, found.claim, found.n, result.order if result else "")
+        elif at_point:
+            against = self._against(at_point.ratio, at_point.claim, at_point.n, result.order if result else "")
         return Cell(
             level=level,
             summary=summary,
@@ -301,9 +306,9 @@ def _ratio_of(group: tuple[PointGroup, PointResult]) -> float:
 
 
 def _side_of(groups: Sequence[tuple[PointGroup, PointResult]], *, higher: bool) -> Side:
-    own = [group for group in groups if (_ratio_of(group) > 1) is higher]
-    points = sum(len(group.keys) for group, _ in own)
-    return Side(listed([group.text for group, _ in own]), tuple(map(_ratio_of, own)), points)
+    same_side = [group for group in groups if (_ratio_of(group) > 1) is higher]
+    points = sum(len(group.keys) for group, _ in same_side)
+    return Side(listed([group.text for group, _ in same_side]), tuple(map(_ratio_of, same_side)), points)
 
 
 def _doubts(summary: Summary, measured: Measured, rows: Sequence[ResultRow], *, repeated: bool) -> Iterator[str]:
@@ -349,6 +354,6 @@ def _mixed(rows: Sequence[ResultRow]) -> str:
 
 
 def _levels(name: str, rows: Sequence[ResultRow]) -> str:
-    found = {level.key: level for level in map(known_dimension(name).level, rows)}
-    texts = [level.text for level in sorted(found.values(), key=lambda level: level.order)]
+    levels = {level.key: level for level in map(known_dimension(name).level, rows)}
+    texts = [level.text for level in sorted(levels.values(), key=lambda level: level.order)]
     return ", ".join(texts[:_LISTED]) + (" …" if len(texts) > _LISTED else "")

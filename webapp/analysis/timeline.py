@@ -70,16 +70,16 @@ def seconds_of(row_of: Mapping[int, int], quantity: Quantity, span: Span) -> dic
     """
     point = (f"point__{STREAM}", f"point__{HOSTS_AT_ONCE}")
     columns = ("stream_run__attempt_id", "stream_run__stream", *point, "origin_id", "direction", "id")
-    found = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
-    own = {
+    stored = list(Result.objects.filter(id__in=row_of).order_by().values_list(*columns))
+    of_trial = {
         (attempt, number if name else None, direction): row_of[id_]
-        for attempt, number, name, _, _, direction, id_ in found
+        for attempt, number, name, _, _, direction, id_ in stored
         if attempt
     }
-    own |= _on_other_hosts({id_: row_of[id_] for *_, hosts, _, _, id_ in found if hosts and hosts > 1})
-    logs = {(origin, direction): row_of[id_] for *_, origin, direction, id_ in found if origin}
+    of_trial |= _on_other_hosts({id_: row_of[id_] for *_, hosts, _, _, id_ in stored if hosts and hosts > 1})
+    logs = {(origin, direction): row_of[id_] for *_, origin, direction, id_ in stored if origin}
     measured = {
-        **(_measured(own, quantity, span) if own and quantity.column else {}),
+        **(_measured(of_trial, quantity, span) if of_trial and quantity.column else {}),
         **(_logged(logs, quantity, span) if logs and quantity.logged else {}),
     }
     known = {id_: _trimmed(line) for id_, line in measured.items()}
@@ -91,8 +91,8 @@ def _on_other_hosts(row_of: Mapping[int, int]) -> "dict[Measured, int]":
     if not row_of:
         return {}
     results = Result.objects.filter(id__in=row_of, trial__attempts__number=F("stream_run__attempt__number")).order_by()
-    found = results.values_list("trial__attempts__id", "direction", "id")
-    return {(attempt, None, direction): row_of[id_] for attempt, direction, id_ in found}
+    others = results.values_list("trial__attempts__id", "direction", "id")
+    return {(attempt, None, direction): row_of[id_] for attempt, direction, id_ in others}
 
 
 def _trimmed(line: Seconds) -> Seconds:
@@ -112,9 +112,9 @@ def _measured(results: Mapping[Measured, int], quantity: Quantity, span: Span) -
     several: set[UUID] = set()
     for attempt, stream, direction, *series in _seconds_series({attempt for attempt, _, _ in results}, quantity, span):
         several |= {attempt} if stream else set()
-        own = results.get((attempt, stream, direction))
-        id_ = results.get((attempt, None, direction)) if own is None else own
-        if id_ is not None and (quantity.is_rate or stream == 0 or own is not None):
+        result = results.get((attempt, stream, direction))
+        id_ = results.get((attempt, None, direction)) if result is None else result
+        if id_ is not None and (quantity.is_rate or stream == 0 or result is not None):
             offsets, lengths, values = (np.array(each, dtype=np.float64) for each in series)
             line = rates(offsets, lengths, values, span) if quantity.is_rate else _worst(offsets, values, span)
             lines[id_].append(line)
@@ -144,8 +144,8 @@ def _seconds_series(attempts: set[UUID], quantity: Quantity, span: Span) -> "Que
 
 
 def _samples(span: Span) -> QuerySet[Sample]:
-    found = Sample.objects.filter(offset_ms__gt=1000 * span.from_s).order_by()
-    return found if span.to_s is None else found.filter(offset_ms__lt=1000 * span.to_s + F("length_ms"))
+    samples = Sample.objects.filter(offset_ms__gt=1000 * span.from_s).order_by()
+    return samples if span.to_s is None else samples.filter(offset_ms__lt=1000 * span.to_s + F("length_ms"))
 
 
 def rates(offsets: Seconds, lengths: Seconds, counts: Seconds, span: Span) -> Seconds:
@@ -194,12 +194,12 @@ def _ends(offsets: Seconds, span: Span) -> tuple[NDArray[np.int_], NDArray[np.bo
 
 def _percentiles(attempts: Sequence[UUID], direction: str, quantity: Quantity, span: Span) -> Seconds:
     """Over all streams, for each second, from their histograms."""
-    found = list(
+    intervals = list(
         _samples(span).filter(attempt_id__in=attempts, direction=direction).values_list("offset_ms", "latency")
     )
-    ends, inside = _ends(np.array([offset_ms for offset_ms, _ in found], dtype=np.float64), span)
+    ends, inside = _ends(np.array([offset_ms for offset_ms, _ in intervals], dtype=np.float64), span)
     histograms: dict[int, list[Histogram]] = defaultdict(list)
-    for second, is_inside, (_, packed) in zip(ends.tolist(), inside.tolist(), found, strict=True):
+    for second, is_inside, (_, packed) in zip(ends.tolist(), inside.tolist(), intervals, strict=True):
         if is_inside:
             histograms[second].append(unpack(bytes(packed)))
     line = np.full(max(histograms, default=-1) + 1, np.nan)
@@ -221,8 +221,8 @@ def added(lines: Sequence[Seconds]) -> Seconds:
 def _logged(results: Mapping[tuple[int, str], int], quantity: Quantity, span: Span) -> dict[int, Seconds]:
     lines: dict[int, list[Seconds]] = defaultdict(list)
     length_s = 0.0  # a log may be longer than the runtime that its tool states
-    found = Origin.objects.filter(pk__in={origin for origin, _ in results}, series__isnull=False)
-    for origin in found.only("series"):
+    origins = Origin.objects.filter(pk__in={origin for origin, _ in results}, series__isnull=False)
+    for origin in origins.only("series"):
         for direction, points in series_of(origin).items():
             id_, known = results.get((origin.pk, direction)), [p for p in points if p[quantity.logged] is not None]
             if id_ is not None and known:

@@ -103,8 +103,8 @@ class Observed:
 def drives_of_trials(trial_ids: Collection[str]) -> Mapping[str, int]:
     """By trial id, without trials whose number of drives is unknown. Two queries, or none without ids."""
     trials = Trial.objects.filter(pk__in=trial_ids).select_related("target").prefetch_related("further")
-    found = {str(trial.pk): _drives_of(trial) for trial in trials}
-    return {pk: drives for pk, drives in found.items() if drives}
+    by_trial = {str(trial.pk): _drives_of(trial) for trial in trials}
+    return {pk: drives for pk, drives in by_trial.items() if drives}
 
 
 def _drives_of(trial: Trial) -> int | None:
@@ -184,13 +184,13 @@ def _without_value(rows: Iterable[ResultRow], currencies: Sequence[str]) -> str:
 
 
 def _prices_in_words(prices: Mapping[str, Price], currency: str) -> str:
-    said = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
-    return f"Prices of one drive, in {currency}: {', '.join(said)}."
+    texts = (f"{name} {price.amount:,} ({price.priced_on})" for name, price in sorted(prices.items()))
+    return f"Prices of one drive, in {currency}: {', '.join(texts)}."
 
 
 def _prices_of(rows: Iterable[ResultRow]) -> Mapping[str, Price]:
-    found = Price.objects.filter(kind="model", name__in={row.model for row in rows if row.model})
-    return {price.name: price for price in found}
+    prices = Price.objects.filter(kind="model", name__in={row.model for row in rows if row.model})
+    return {price.name: price for price in prices}
 
 
 def _amount(row: ResultRow, prices: Mapping[str, Price], by_trial: Mapping[str, int]) -> float | None:
@@ -218,8 +218,8 @@ def _cpu_per_io(rows: Sequence[ResultRow]) -> Values:
     """ns of CPU time of the engine's processes per I/O: (usr + sys) percent of one CPU × run time / I/Os."""
     totals = _totals(rows)
     streams = StreamRun.objects.filter(attempt__trial__in=list(totals), results__isnull=False).values_list("attempt")
-    found = StreamRun.objects.filter(attempt__in=streams).values_list("attempt__trial").order_by()
-    busy = found.annotate(
+    stream_runs = StreamRun.objects.filter(attempt__in=streams).values_list("attempt__trial").order_by()
+    busy = stream_runs.annotate(
         percent=Sum(F("usr_cpu_percent") + F("sys_cpu_percent")), n=Count("id"), known=Count("usr_cpu_percent")
     )
     runtime_ms = {row.trial_id: row.runtime_ms or 0 for row in rows}
@@ -242,8 +242,8 @@ def _power(rows: Sequence[ResultRow]) -> Values:
 
 def _power_sensors(names: Sequence[str]) -> list[int]:
     """All of the widest kind: the server, else the platform, else its processor packages with their memory."""
-    found = ([n for n, name in enumerate(names) if kind.match(name)] for kind in _POWER)
-    return next((places for places in found if places), [])
+    sensors = ([n for n, name in enumerate(names) if kind.match(name)] for kind in _POWER)
+    return next((places for places in sensors if places), [])
 
 
 def _temperature(rows: Sequence[ResultRow]) -> Values:
@@ -278,11 +278,11 @@ def _limits(rows: Sequence[ResultRow]) -> Mapping[tuple[int, str], set[float]]:
     runs: dict[int, list[ResultRow]] = {}
     for row in rows:
         runs.setdefault(row.run, []).append(row)
-    found: dict[tuple[int, str], set[float]] = {}
-    for run, own in runs.items():
-        for bound in bounds_of(moments_of(own), most=None):
-            found.setdefault((run, bound.target), set()).add(bound.bytes_per_s)
-    return found
+    limits: dict[tuple[int, str], set[float]] = {}
+    for run, of_run in runs.items():
+        for bound in bounds_of(moments_of(of_run), most=None):
+            limits.setdefault((run, bound.target), set()).add(bound.bytes_per_s)
+    return limits
 
 
 CPU_PER_IO = Metric("cpu_per_io", "CPU per I/O", "CPU per I/O", "ns", "", "latency", lower_is_better=True)
@@ -312,10 +312,10 @@ def known_metric(key: str) -> Metric | None:
 
 def metric_named(key: str) -> Metric:
     """The metric with a key that was checked before. Raises LookupError."""
-    found = known_metric(key)
-    if found is None:
+    metric = known_metric(key)
+    if metric is None:
         raise LookupError(key)
-    return found
+    return metric
 
 
 def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
@@ -342,18 +342,18 @@ def with_observed(rows: Sequence[ResultRow], metric: Metric) -> Observed:
 def metrics_of(rows: Sequence[ResultRow]) -> frozenset[str]:
     """The keys of all metrics that these rows can be compared by. A metric of a whole trial counts if its parts were
     measured; many trials are not searched for them. At most eight queries."""
-    found = {key for key, metric in METRICS.items() if any(metric.of(row) is not None for row in rows)}
-    found |= {key for row in rows for key in row.metrics}
+    keys = {key for key, metric in METRICS.items() if any(metric.of(row) is not None for row in rows)}
+    keys |= {key for row in rows for key in row.metrics}
     trials = {UUID(row.trial_id) for row in rows if row.trial_id}
     if len(trials) > MAX_SEARCHED:
-        return frozenset({*found, *COMPARED})
-    if IMPORTED in found or StreamRun.objects.filter(attempt__trial__in=trials, usr_cpu_percent__isnull=False).exists():
-        found.add(CPU_PER_IO.key)
-    if "bytes_per_s" in found and bounds_of(moments_of(row for row in rows if row.trial_id), most=1):
-        found.add("ceiling_share")
-    if "iops" in found and has_prices(rows):
-        found.add(IOPS_PER_PRICE.key)
-    return frozenset({*found, *_sensed(trials)})
+        return frozenset({*keys, *COMPARED})
+    if IMPORTED in keys or StreamRun.objects.filter(attempt__trial__in=trials, usr_cpu_percent__isnull=False).exists():
+        keys.add(CPU_PER_IO.key)
+    if "bytes_per_s" in keys and bounds_of(moments_of(row for row in rows if row.trial_id), most=1):
+        keys.add("ceiling_share")
+    if "iops" in keys and has_prices(rows):
+        keys.add(IOPS_PER_PRICE.key)
+    return frozenset({*keys, *_sensed(trials)})
 
 
 def _sensed(trials: Iterable[UUID]) -> Iterator[str]:
@@ -394,8 +394,8 @@ def moments_of(rows: Iterable[ResultRow]) -> Mapping[str, datetime]:
 
 def _totals(rows: Sequence[ResultRow]) -> Mapping[str, Mapping[str, float]]:
     """Sums over all directions of each trial, also those that a filter leaves out. Trials without I/O have none."""
-    found = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
-    summed = found.annotate(ios=Sum("ios"), iops=Sum("iops"))
+    totals_by_trial = Result.objects.filter(trial__in={row.trial_id for row in rows}).order_by().values("trial")
+    summed = totals_by_trial.annotate(ios=Sum("ios"), iops=Sum("iops"))
     return {
         str(each["trial"]): {name: float(each[name] or 0) for name in ("ios", "iops")}
         for each in summed
@@ -415,8 +415,8 @@ def _sensor_means(
     places: dict[tuple[int, ...], list[Q]] = {}
     trials: dict[UUID, str] = {}
     for attempt, trial, sensors, stopped in streams.values_list("attempt", "attempt__trial", "sensors", "stopped"):
-        own = [(place, name) for place, (its_kind, name) in enumerate(sensors) if its_kind == kind]
-        picked = tuple(own[n][0] for n in chosen([name for _, name in own]))
+        of_kind = [(place, name) for place, (its_kind, name) in enumerate(sensors) if its_kind == kind]
+        picked = tuple(of_kind[n][0] for n in chosen([name for _, name in of_kind]))
         if picked:
             places.setdefault(picked, []).append(_covered(attempt, stopped))
             trials[attempt] = str(trial)

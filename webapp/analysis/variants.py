@@ -111,12 +111,12 @@ class Variants:
     @cached_property
     def groups(self) -> dict[Variant, dict[tuple[str, Load], list[ResultRow]]]:
         """Variant -> pattern and load -> its rows, which are repeats."""
-        found: dict[Variant, dict[tuple[str, Load], list[ResultRow]]] = {}
+        groups: dict[Variant, dict[tuple[str, Load], list[ResultRow]]] = {}
         variants = zip(*map(self._column, self._others), strict=True) if self._others else ((),) * len(self.rows)
         loads = zip(*map(self._column, self.loads), strict=True) if self.loads else ((),) * len(self.rows)
         for row, variant, load in zip(self.rows, variants, loads, strict=True):
-            found.setdefault(variant, {}).setdefault((_panel(row), load), []).append(row)
-        return found
+            groups.setdefault(variant, {}).setdefault((_panel(row), load), []).append(row)
+        return groups
 
     def names(self, variants: Sequence[Variant]) -> dict[Variant, str]:
         """The import if there are several, its table if it has several here, and what differs inside the table."""
@@ -220,7 +220,9 @@ def _keys(name: str, rows: Iterable[ResultRow]) -> list[str]:
 def _of_kind(kind: FactorKind | None = None) -> list[str]:
     """The factors of the load without the pattern, else all others."""
     is_load = kind is FactorKind.WORKLOAD
-    return [name for name, one in FACTORS.items() if (one.kind is FactorKind.WORKLOAD) == is_load and name != PATTERN]
+    return [
+        name for name, factor in FACTORS.items() if (factor.kind is FactorKind.WORKLOAD) == is_load and name != PATTERN
+    ]
 
 
 def _panel(row: ResultRow) -> str:

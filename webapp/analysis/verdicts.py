@@ -168,8 +168,12 @@ class _Test:
         return Outcome.FAILS, drift if self.order else modes
 
 
-def _tail(one: Contrast, excess: float) -> float:
-    return tail(one.freedom, excess / math.sqrt(one.variance)) if one.variance else float(excess <= 0)
+def _tail(test_contrast: Contrast, excess: float) -> float:
+    return (
+        tail(test_contrast.freedom, excess / math.sqrt(test_contrast.variance))
+        if test_contrast.variance
+        else float(excess <= 0)
+    )
 
 
 def limit_of(metric: Metric, tolerance: float) -> float:
@@ -237,9 +241,9 @@ class _Question:
         x = tuple(sorted(self._levels.values(), key=lambda level: level.order))
         grouped = Grouped({}, tuple(self._panels.values()), (self._series, other), x)
         measured = {
-            self._key(cell, side): one
-            for side, own in ((_CANDIDATE, mine), (_BASELINE, theirs))
-            for cell, one in own.items()
+            self._key(cell, side): cell_values
+            for side, side_cells in ((_CANDIDATE, mine), (_BASELINE, theirs))
+            for cell, cell_values in side_cells.items()
             if cell[1] in self._panels
         }
         self._found = conclusions(GroupedCells(grouped, measured, baselines), tolerance / 100, questions=questions)
@@ -254,21 +258,21 @@ class _Question:
     def means(self) -> Iterator[_Test]:
         """Of each direction with several cells: over the cells that Explore has in its mean."""
         for direction, panel in self._panels.items():
-            own = [cell for cell in self._theirs if cell[1] == direction]
+            baseline_cells = [cell for cell in self._theirs if cell[1] == direction]
             result = self._found.series.get((direction, _CANDIDATE))
-            if len(own) < 2:
+            if len(baseline_cells) < 2:
                 continue
             if result is None or result.test is None or result.n < MIN_BLOCKS:
                 if not self._single_values:
                     yield _Test(self._metric, self._tolerance, None, direction, 0, None, None, why=TOO_FEW_FOR_MEAN)
                 continue
-            inside = [cell for cell in own if self._key(cell) in result.points]
+            inside = [cell for cell in baseline_cells if self._key(cell) in result.points]
             theirs, mine = (geometric_mean([side[cell].mean for cell in inside]) for side in (self._theirs, self._mine))
-            said = self._table.sentences(panel, self._series)
+            sentences = self._table.sentences(panel, self._series)
             yield _Test(
                 self._metric, self._tolerance, None, direction, len(inside), theirs, mine, tested=result.test,
                 differs=result.claim.different and not self._table.differs_both_ways(result),
-                conclusion=said.conclusion, order=result.order, sentence=said.page,
+                conclusion=sentences.conclusion, order=result.order, sentence=sentences.page,
             )  # fmt: skip
 
     def cells(self, measured: Collection[Cell], mixed: Mixed) -> Iterator[_Test]:
@@ -322,9 +326,9 @@ def _too_coarse(pair: Pair, ratio: float, metric: Metric, tolerance: float) -> s
     """Why percentiles of a histogram cannot be judged by their values. Printed values count as they were printed."""
     if metric.column not in PERCENTILES:
         return ""
-    if any(LAST_BUCKET_NS in one.values.values() for one in pair):
+    if any(LAST_BUCKET_NS in side.values.values() for side in pair):
         return ONLY_A_BOUND
-    is_histogram = all(one.step == BUCKET_WIDTH for one in pair)
+    is_histogram = all(side.step == BUCKET_WIDTH for side in pair)
     return COARSE if is_histogram and abs(math.log(ratio / limit_of(metric, tolerance))) < BUCKET_WIDTH else ""
 
 

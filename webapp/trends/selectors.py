@@ -42,8 +42,8 @@ class Verdict:
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
-        found = Counter(row.outcome for row in self.rows)
-        return {each: found[each] for each in Outcome}
+        counts = Counter(row.outcome for row in self.rows)
+        return {each: counts[each] for each in Outcome}
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -57,41 +57,41 @@ def baselines() -> QuerySet[Baseline]:
 
 def known_baseline(pk: int) -> Baseline:
     """Raises Refusal baseline_unknown."""
-    found = baselines().filter(pk=pk).first()
-    if found is None:
+    baseline = baselines().filter(pk=pk).first()
+    if baseline is None:
         raise NotFound("baseline_unknown", f"There is no baseline {pk}.")
-    return found
+    return baseline
 
 
 def baselines_of(run: Run) -> list[Baseline]:
     """Those that judge this run: of its plan, at its targets, set to an earlier run or an import."""
     earlier = Q(run=None) | Q(run__number__lt=run.number)
-    found = baselines().filter(earlier, plan=run.version.plan_id, target__in=run.targets.all())
-    return list(found.order_by("target__host__slug", "target__slug"))
+    known = baselines().filter(earlier, plan=run.version.plan_id, target__in=run.targets.all())
+    return list(known.order_by("target__host__slug", "target__slug"))
 
 
 def worst_of(verdicts: Iterable[Verdict]) -> Outcome | None:
     """The most serious outcome; None without verdicts."""
-    return min((one.outcome for one in verdicts), key=list(Outcome).index, default=None)
+    return min((verdict.outcome for verdict in verdicts), key=list(Outcome).index, default=None)
 
 
 def verdicts_on(run: Run) -> list[Verdict]:
     """One for each target with a baseline; none while the run is open."""
     if run.state not in ENDED:
         return []
-    found = baselines_of(run)
-    seals = _import_seals({one.imported_id for one in found if one.imported_id})
-    return [_verdict(run.pk, one, seals.get(one.imported_id, 0)) for one in found]
+    known = baselines_of(run)
+    seals = _import_seals({baseline.imported_id for baseline in known if baseline.imported_id})
+    return [_verdict(run.pk, baseline, seals.get(baseline.imported_id, 0)) for baseline in known]
 
 
 def _verdict(run_id: UUID, baseline: Baseline, seal: "Seal") -> Verdict:
     """`seal` is that of the results of the baseline."""
     try:
-        found = _judged(run_id, baseline, seal)
+        judged = _judged(run_id, baseline, seal)
     except Refusal as refusal:
         return Verdict(baseline, Outcome.UNCLEAR, (), {}, 0, str(refusal))
-    points = {key: place.point for key, place in found.places.items()}
-    return Verdict(baseline, found.outcome, found.rows, points, found.new_cells, "")
+    points = {key: place.point for key, place in judged.places.items()}
+    return Verdict(baseline, judged.outcome, judged.rows, points, judged.new_cells, "")
 
 
 def _judged(run_id: UUID, baseline: Baseline, seal: "Seal") -> TwoSides:
@@ -141,17 +141,19 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     if not judged:
         return {}
     known = {baseline for _, baseline in judged}
-    seals = _seals({run_id for run_id, _ in judged} | {one.run_id for one in known if one.run_id})
-    imports = _import_seals({one.imported_id for one in known if one.imported_id})
-    found: dict[UUID, Outcome] = {}
+    seals = _seals(
+        {run_id for run_id, _ in judged} | {baseline_of.run_id for baseline_of in known if baseline_of.run_id}
+    )
+    imports = _import_seals({baseline_of.imported_id for baseline_of in known if baseline_of.imported_id})
+    outcomes: dict[UUID, Outcome] = {}
     order = list(Outcome)
     for run_id, baseline in sorted(judged, key=lambda pair: pair[1].pk):
-        own, theirs = seals.get((run_id, baseline.target_id), 0), imports.get(baseline.imported_id, 0)
+        mine, theirs = seals.get((run_id, baseline.target_id), 0), imports.get(baseline.imported_id, 0)
         if baseline.run_id:
             theirs = seals.get((baseline.run_id, baseline.target_id), 0)
-        outcome = _outcome(run_id, baseline, baseline.set_at, own, theirs)
-        found[run_id] = min(outcome, found.get(run_id, outcome), key=order.index)
-    return found
+        outcome = _outcome(run_id, baseline, baseline.set_at, mine, theirs)
+        outcomes[run_id] = min(outcome, outcomes.get(run_id, outcome), key=order.index)
+    return outcomes
 
 
 def _judged_by(runs: Collection[Run]) -> list[tuple[UUID, Baseline]]:
@@ -181,16 +183,16 @@ Seal = int  # hash of the ids of the valid results: it changes with any of them
 
 def _seals(runs: Collection[UUID]) -> dict[tuple[UUID, UUID], Seal]:
     valid = Result.objects.filter(run__in=runs, invalid=False).order_by().values_list("run", "target")
-    found = valid.annotate(ids=ArrayAgg("pk", order_by="pk"))
-    return {(run_id, target_id): hash(tuple(ids)) for run_id, target_id, ids in found}
+    with_ids = valid.annotate(ids=ArrayAgg("pk", order_by="pk"))
+    return {(run_id, target_id): hash(tuple(ids)) for run_id, target_id, ids in with_ids}
 
 
 def _import_seals(imports: Collection[int]) -> dict[int | None, Seal]:
     if not imports:
         return {}
     valid = Result.objects.filter(origin__imported__in=imports, invalid=False).order_by()
-    found = valid.values_list("origin__imported").annotate(ids=ArrayAgg("pk", order_by="pk"))
-    return {imported: hash(tuple(ids)) for imported, ids in found}
+    with_ids = valid.values_list("origin__imported").annotate(ids=ArrayAgg("pk", order_by="pk"))
+    return {imported: hash(tuple(ids)) for imported, ids in with_ids}
 
 
 @lru_cache(maxsize=KEPT_OUTCOMES)

@@ -97,8 +97,8 @@ def _check_import(
     if not side.rows:
         raise Refusal("baseline_refused", f"{name} has no valid results. Choose another baseline.")
     always = set(ignored) - {UNSTATED}  # which factors are unstated depends on the run
-    found = judge_read(side, Side({}, (), "a run"), tolerances, ignored=always, single_values=True)
-    unknown = [row.metric.label for row in found.rows if row.why == NO_VALUES]
+    judged = judge_read(side, Side({}, (), "a run"), tolerances, ignored=always, single_values=True)
+    unknown = [row.metric.label for row in judged.rows if row.why == NO_VALUES]
     if unknown:
         words = f"{name} has no values of {', '.join(unknown)}."
         raise Refusal("baseline_refused", f"{words} Remove these tolerances, or choose another baseline.")

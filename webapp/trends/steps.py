@@ -90,13 +90,13 @@ def steps(values: Sequence[float]) -> list[int]:
 def _steps(values: tuple[float, ...]) -> tuple[int, ...]:
     """Fewer levels leave more dependence between the values, so this is repeated until no step is dropped."""
     series = np.asarray(values, dtype=np.float64)
-    found = _inside(series, np.random.default_rng(len(values)), None)
-    while found:
-        kept = _inside(series, np.random.default_rng(len(values)), noise(series, found))
-        if len(kept) >= len(found):
+    places = _inside(series, np.random.default_rng(len(values)), None)
+    while places:
+        fewer = _inside(series, np.random.default_rng(len(values)), noise(series, places))
+        if len(fewer) >= len(places):
             break
-        found = kept
-    return tuple(found)
+        places = fewer
+    return tuple(places)
 
 
 def _inside(series: Series, random: np.random.Generator, like: Noise | None) -> list[int]:
@@ -127,11 +127,11 @@ def _ends(series: Series, random: np.random.Generator, like: Noise | None) -> li
 
 def _best_pieces(series: Series) -> list[tuple[float, int, int]]:
     """Of each length, the piece with the highest score: score, start, end."""
-    found = []
+    best = []
     for length, scores in _piece_scores(series[None, :]):
         start = int(scores[0].argmax())
-        found.append((float(scores[0, start]), start, start + length))
-    return found
+        best.append((float(scores[0, start]), start, start + length))
+    return best
 
 
 def _highest(orders: Series) -> Series:

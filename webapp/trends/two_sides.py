@@ -60,25 +60,25 @@ class Side:
 
 def read_side(name: str, text: str) -> Side:
     """`name` is baseline or candidate, for errors. Raises Refusal."""
-    asked = read_filter(parse_qsl(text, keep_blank_values=True))
-    if asked == ResultFilter():
+    wanted = read_filter(parse_qsl(text, keep_blank_values=True))
+    if wanted == ResultFilter():
         raise Refusal("filter_missing", f"The {name} has no filter. Write for example run=17 or run=17&host=a.")
-    _check_runs(asked.runs)
-    rows = read_rows(ResultQuery.of(asked).results.order_by("id")[: MAX_RESULTS + 1])
+    _check_runs(wanted.runs)
+    rows = read_rows(ResultQuery.of(wanted).results.order_by("id")[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         raise Refusal("too_many_results", f"More than {MAX_RESULTS:,} results match a side. Choose runs or targets.")
-    return Side(_levels_in(asked), rows, _NUMBERED.sub(r"\1 \2", text))
+    return Side(_levels_in(wanted), rows, _NUMBERED.sub(r"\1 \2", text))
 
 
-def _levels_in(asked: ResultFilter) -> dict[str, frozenset[str]]:
+def _levels_in(wanted: ResultFilter) -> dict[str, frozenset[str]]:
     """By dimension. A direction, a repeat and a steadiness are no question of their own."""
     levels = {
-        "run": asked.runs, "imported": asked.imports, "host": asked.hosts, "target": asked.targets,
-        "model": asked.models, "serial": asked.serials, "controller": asked.controllers, "layout": asked.layouts,
-        "tool": asked.tools, "tool_version": asked.tool_versions, "configuration": asked.configurations,
-        "plan": asked.plans, PART: asked.parts, LABEL: asked.labels,
-        **{name: [write_level(name, level) for level in levels] for name, levels in asked.factors.items()},
-        **{f"{FACT_PREFIX}{name}": texts for name, texts in asked.facts.items()},
+        "run": wanted.runs, "imported": wanted.imports, "host": wanted.hosts, "target": wanted.targets,
+        "model": wanted.models, "serial": wanted.serials, "controller": wanted.controllers, "layout": wanted.layouts,
+        "tool": wanted.tools, "tool_version": wanted.tool_versions, "configuration": wanted.configurations,
+        "plan": wanted.plans, PART: wanted.parts, LABEL: wanted.labels,
+        **{name: [write_level(name, level) for level in levels] for name, levels in wanted.factors.items()},
+        **{f"{FACT_PREFIX}{name}": texts for name, texts in wanted.facts.items()},
     }  # fmt: skip
     return {name: frozenset(map(str, texts)) for name, texts in levels.items() if texts}
 
@@ -297,7 +297,7 @@ def _without(
 def unstated(*sides: Side) -> list[str]:
     """The factors that only one side states, without those that vary there: these tell its rows apart."""
     points = [list({row.point_key: row.point for row in side.rows}.values()) for side in sides]
-    stated = [{name for point in own for name in point} for own in points]
+    stated = [{name for point in of_side for name in point} for of_side in points]
     return in_order((stated[0] ^ stated[1]).difference(*map(varying, points)))
 
 
