@@ -33,6 +33,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     from webapp.core.formatting import ShownAs
     from webapp.screens import payloads
     from webapp.screens.bench.charts import BenchCharts, LoadCharts
+    from webapp.screens.bench.picker import Shares
     from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, SeriesName, TimeCharts
     from webapp.screens.hosts.views import Enrolment, LogTail
     from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
@@ -41,7 +42,7 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
 
     return {
         "charts": (("ShownAs", ShownAs), payloads.ChartCeiling, payloads.ChartSpan),
-        "bench": (BenchCharts, LoadCharts),
+        "bench": (BenchCharts, LoadCharts, Shares),
         "compare": (MeansCharts, ScatterCharts, LatencyCharts, TimeCharts, SeriesName),
         "hosts": (Enrolment, LogTail),
         "imports": (Begun, Added, ImportProblem, ColumnPreview, LabelPreview),

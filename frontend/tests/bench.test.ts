@@ -57,15 +57,16 @@ describe("the search for products", () => {
   });
 
   test("shows a card that has a chosen value of each facet", () => {
-    const card = { kind: "model", sources: "own import" };
+    const card = new Set(["kind:model", "source:own", "source:import"]);
     expect(inFacets(card, new Map())).toBe(true);
-    expect(inFacets(card, new Map([["sources", new Set(["import", "reference"])]]))).toBe(true);
-    expect(inFacets(card, new Map([["sources", new Set(["reference"])]]))).toBe(false);
+    expect(inFacets(card, new Map([["source", new Set(["source:import", "source:reference"])]]))).toBe(true);
+    expect(inFacets(card, new Map([["source", new Set(["source:reference"])]]))).toBe(false);
     const other = new Map([
-      ["kind", new Set(["host"])],
-      ["sources", new Set(["own"])],
+      ["kind", new Set(["kind:host"])],
+      ["source", new Set(["source:own"])],
     ]);
     expect(inFacets(card, other)).toBe(false);
+    expect(inFacets(card, other, "kind")).toBe(true);
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { benchCharts } from "#payloads/bench";
+import { benchCharts, shares } from "#payloads/bench";
 import { latencyCharts, meansCharts, scatterCharts, timeCharts } from "#payloads/compare";
 import { enrolment, logTail } from "#payloads/hosts";
 import { added, begun, columnPreview, importProblem, labelPreview } from "#payloads/imports";
@@ -24,6 +24,7 @@ import planAnswerExample from "./vectors/planAnswer.json";
 import planJobsExample from "./vectors/planJobs.json";
 import scatterExample from "./vectors/scatter.json";
 import searchHitsExample from "./vectors/searchHits.json";
+import sharesExample from "./vectors/shares.json";
 import timeExample from "./vectors/timeline.json";
 import trendExample from "./vectors/trend.json";
 
@@ -60,6 +61,7 @@ describe.each([
   ["import problem", importProblem, importProblemExample as Json],
   ["plan jobs", planJobs, planJobsExample as Json],
   ["plan answer", planAnswer, planAnswerExample as Json],
+  ["shares", shares, sharesExample as Json],
   ["trend", trendChart, trendExample as Json],
   ["column preview", columnPreview, columnPreviewExample as Json],
   ["label preview", labelPreview, labelPreviewExample as Json],

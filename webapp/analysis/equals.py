@@ -7,6 +7,7 @@ Bench compare sides only at equal full points.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 from webapp.analysis.dimensions import LABELS, PART
@@ -30,6 +31,7 @@ FACTS_OF_LABELS = {
 }  # fmt: skip
 
 
+@lru_cache(maxsize=4_096)  # asked for each label of each row
 def is_specification(name: str) -> bool:
     """Whether a label of an import describes the product or the source, and not the workload."""
     return FACTS_OF_LABELS.get(name.lower(), name) in LABELS or name in IDENTITY or name in (LAYOUT_LABEL, TABLE)

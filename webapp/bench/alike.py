@@ -25,7 +25,7 @@ TARGET = "target"
 PLACES = frozenset({HOST, CONTROLLER, DRIVE, TARGET})  # names in the points of workloads, beside factors
 _OVER_DRIVES = frozenset({Kind.HOST, Kind.CONTROLLER})
 _DRIVES = frozenset({Kind.MODEL, Kind.SERIAL, Kind.TARGET})
-_OF_TARGETS = frozenset({Kind.RUN, Kind.CONFIGURATION, Kind.LAYOUT})
+OF_TARGETS = frozenset({Kind.RUN, Kind.CONFIGURATION, Kind.LAYOUT})
 _LISTED = 3
 Rows = Mapping[Product, Sequence[ResultRow]]
 
@@ -42,12 +42,12 @@ class Places:
         self.by_drive = bool(kinds & _OVER_DRIVES)
         by_host = PLACES_OF_DRIVES if kinds & _DRIVES else ()
         of_runs: tuple[str, ...] = by_host or ((DRIVE,) if self.by_drive else ())
-        if not of_runs and kinds and kinds <= _OF_TARGETS and any(map(has_several_targets, rows_by_product.values())):
+        if not of_runs and kinds and kinds <= OF_TARGETS and any(map(has_several_targets, rows_by_product.values())):
             of_runs = (TARGET,)
         self._names = (
             dict.fromkeys(kinds & _OVER_DRIVES, PLACES_OF_HOSTS)
             | dict.fromkeys(kinds & _DRIVES, by_host)
-            | dict.fromkeys(kinds & _OF_TARGETS, of_runs)
+            | dict.fromkeys(kinds & OF_TARGETS, of_runs)
         )
         self._drives: dict[tuple[Product, str, str], set[str]] = {}  # alone at one point, by what they are
         for product, rows in rows_by_product.items() if self.by_drive else ():

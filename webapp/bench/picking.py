@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import combinations
 
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Exists, OuterRef, Subquery
 
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
-from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product, part_names
+from webapp.bench.products import LABELS, MAX_PRODUCTS, Kind, Product, is_named, part_names
 from webapp.hosts.models import Target
 from webapp.results.models import Configuration, Import, Origin, Result, StreamRun
-from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.rows import MODEL_FACT, ResultRow, read_rows
 from webapp.runs.models import Run
 
 # The products of results that a person selected in a table.
@@ -88,12 +89,33 @@ class Source(StrEnum):
     REFERENCE = "reference"
 
 
+class Facet(StrEnum):
+    """By what products are filtered."""
+
+    KIND = "kind"
+    SOURCE = "source"
+    MODEL = "model"
+    CONTROLLER = "controller"
+    HOST = "host"
+    LAYOUT = "layout"
+
+
+Levels = frozenset[tuple[Facet, str]]  # of several models, for example, each one
+_OWN: Levels = frozenset({(Facet.SOURCE, Source.OWN.value)})
+
+
+def _levels(source: Source = Source.OWN, **texts: str) -> Levels:
+    """Without empty texts."""
+    known = ((Facet(name), text) for name, text in texts.items() if text)
+    return frozenset({(Facet.SOURCE, source.value), *known})
+
+
 @dataclass(frozen=True)
 class Offer:
     product: Product
     text: str
     note: str = ""
-    sources: frozenset[Source] = frozenset({Source.OWN})
+    levels: Levels = _OWN
 
 
 @dataclass(frozen=True)
@@ -116,7 +138,9 @@ def offered() -> tuple[OfferGroup, ...]:
     found: dict[Product, Offer] = {}
     for offer in (*_of_targets(), *_of_imports(), *_layouts(), *_configurations(), *_runs()):
         first = found.get(offer.product, offer)
-        found[offer.product] = replace(first, sources=first.sources | offer.sources)
+        found[offer.product] = replace(
+            first, levels=first.levels | offer.levels | {(Facet.KIND, offer.product.kind.value)}
+        )
     by_kind: dict[Kind, list[Offer]] = defaultdict(list)
     for offer in found.values():
         by_kind[offer.product.kind].append(offer)
@@ -142,32 +166,42 @@ def _of_targets() -> Iterator[Offer]:
     measured = Exists(Result.objects.filter(target=OuterRef("pk"), invalid=False))
     for target in Target.objects.filter(measured).select_related("host").order_by("model", "host__slug", "slug"):
         host, name = target.host.slug, f"{target.host.slug}/{target.slug}"
+        levels = _levels(model=target.model, host=host)
         if target.model:
-            yield Offer(Product(Kind.MODEL, target.model), target.model)
+            yield Offer(Product(Kind.MODEL, target.model), target.model, levels=levels)
         if target.serial:
-            yield Offer(Product(Kind.SERIAL, target.serial), f"{target.model} {target.serial}".strip(), f"in {host}")
-        yield Offer(Product(Kind.HOST, host), host)
-        yield Offer(Product(Kind.TARGET, name), name, target.model)
+            text = f"{target.model} {target.serial}".strip()
+            yield Offer(Product(Kind.SERIAL, target.serial), text, f"in {host}", levels)
+        yield Offer(Product(Kind.HOST, host), host, levels=levels)
+        yield Offer(Product(Kind.TARGET, name), name, target.model, levels)
 
 
 def _of_imports() -> Iterator[Offer]:
     """The labels of own imports, each import, and the products of an import that has several."""
     found = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
-    imports = {one.pk: one for one in found}
+    imports = {imported.pk: imported for imported in found}
     columns = ("imported", "host", "controller", "drive", "serial", "layout")
-    parts: dict[int, set[tuple[str, str]]] = defaultdict(set)
+    drives: dict[int, dict[tuple[str, str], Levels]] = defaultdict(dict)  # by drive and layout
     labels = Origin.objects.filter(imported__in=imports).order_by().values_list(*columns).distinct()
     for key, host, controller, drive, serial, layout in labels:
-        parts[key].add((drive, layout))
-        if imports[key].slug is None:
-            yield from _of_labels(host, controller, drive, serial, layout)
-    for key, one in imports.items():
-        source = Source.REFERENCE if one.slug else Source.IMPORT
-        sources = frozenset({source})
-        yield Offer(Product(Kind.IMPORT, str(one.number)), one.title, source.value, sources)
-        names = part_names(parts[key])
-        for part in names if len(names) > 1 or ("", "") in parts[key] else ():
-            yield Offer(Product(Kind.IMPORT, f"{one.number}/{part}"), f"{one.title}: {part}", source.value, sources)
+        source = Source.REFERENCE if imports[key].slug else Source.IMPORT
+        levels = _levels(source, model=drive, controller=controller, host=host, layout=layout)
+        drives[key][drive, layout] = drives[key].get((drive, layout), levels) | levels
+        if source is Source.IMPORT:
+            yield from _of_labels(host, controller, drive, serial, layout, levels)
+    for key, imported in imports.items():
+        yield from _of_import(imported, drives[key])
+
+
+def _of_import(imported: Import, drives: Mapping[tuple[str, str], Levels]) -> Iterator[Offer]:
+    source = Source.REFERENCE if imported.slug else Source.IMPORT
+    every = _levels(source).union(*drives.values())
+    yield Offer(Product(Kind.IMPORT, str(imported.number)), imported.title, source.value, every)
+    names = part_names(drives)
+    for name in names if len(names) > 1 or ("", "") in drives else ():
+        levels = _levels(source).union(*(levels for labels, levels in drives.items() if is_named(name, *labels)))
+        product = Product(Kind.IMPORT, f"{imported.number}/{name}")
+        yield Offer(product, f"{imported.title}: {name}", source.value, levels)
 
 
 def products_of_import(imported: Import) -> list[Product]:
@@ -179,28 +213,35 @@ def products_of_import(imported: Import) -> list[Product]:
     return [Product(Kind.IMPORT, f"{imported.number}/{part}") for part in parts[:MAX_PRODUCTS]]
 
 
-def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str) -> Iterator[Offer]:
+def _of_labels(host: str, controller: str, drive: str, serial: str, layout: str, levels: Levels) -> Iterator[Offer]:
     named = (
         (Kind.HOST, host, host), (Kind.CONTROLLER, controller, controller), (Kind.MODEL, drive, drive),
         (Kind.SERIAL, serial, f"{drive} {serial}".strip()), (Kind.LAYOUT, layout, layout),
     )  # fmt: skip
     for kind, value, text in named:
         if value:
-            yield Offer(Product(kind, value), text, "imported", frozenset({Source.IMPORT}))
+            yield Offer(Product(kind, value), text, "imported", levels)
 
 
 def _layouts() -> Iterator[Offer]:
     lines = Result.objects.filter(target__kind="pool", invalid=False).order_by()
-    for line in lines.values_list("point__layout", flat=True).distinct():
+    for line, model, host in lines.values_list("point__layout", "target__model", "host__slug").distinct():
         if line:
-            yield Offer(Product(Kind.LAYOUT, line), line)
+            yield Offer(Product(Kind.LAYOUT, line), line, levels=_levels(model=model, host=host, layout=line))
 
 
 def _runs() -> Iterator[Offer]:
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
-    newest = Run.objects.filter(measured).order_by("-number")[:MAX_RUNS]
-    for number, title in newest.values_list("number", "version__plan__title"):
-        yield Offer(Product(Kind.RUN, str(number)), f"Run {number}", title)
+    of_run = Target.objects.filter(runs=OuterRef("pk")).order_by()
+    newest = (
+        Run.objects.filter(measured)
+        .order_by("-number")
+        .annotate(models=ArraySubquery(of_run.values("model")), hosts=ArraySubquery(of_run.values("host__slug")))
+    )
+    columns = ("number", "version__plan__title", "models", "hosts")
+    for number, title, models, hosts in newest.values_list(*columns)[:MAX_RUNS]:
+        levels = _OWN.union(*(_levels(model=model, host=host) for model, host in zip(models, hosts, strict=True)))
+        yield Offer(Product(Kind.RUN, str(number)), f"Run {number}", title, levels)
 
 
 def _configurations() -> Iterator[Offer]:
@@ -211,9 +252,11 @@ def _configurations() -> Iterator[Offer]:
     found = measured.values_list("digest", "facts", "controller")
     for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
         short = digest[:_DIGEST_SHOWN]
-        yield Offer(Product(Kind.CONFIGURATION, short), f"Configuration {short}", _about(facts))
+        models = (_levels(model=text) for name, text in facts.items() if name.endswith(MODEL_FACT))
+        levels = _levels(controller=controller).union(*models)
+        yield Offer(Product(Kind.CONFIGURATION, short), f"Configuration {short}", _about(facts), levels)
         if controller:
-            yield Offer(Product(Kind.CONTROLLER, controller), controller)
+            yield Offer(Product(Kind.CONTROLLER, controller), controller, levels=levels)
 
 
 def _about(facts: Mapping[str, str]) -> str:

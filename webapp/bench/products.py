@@ -31,7 +31,12 @@ def _names(drive: str, layouts: set[str]) -> set[str]:
 
 
 def is_part(row: ResultRow, part: str) -> bool:
-    return part in (row.target, _name(row.model, row.layout))
+    return part == row.target or is_named(part, row.model, row.layout)
+
+
+def is_named(part: str, drive: str, layout: str) -> bool:
+    """Whether a part has this name; a drive without its layout has one too."""
+    return part in (drive or layout, _name(drive, layout))
 
 
 def _name(drive: str, layout: str) -> str:

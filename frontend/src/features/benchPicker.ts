@@ -1,8 +1,21 @@
-/** Products as cards: facets, search, a tray of the chosen ones. At most so many are chosen, and 60 shown at first. */
+/** Products as cards: facets, search, a tray of the chosen ones, and how many workloads each shares with them. At most
+ * so many are chosen, and 60 shown at first. */
 
+import { shares } from "#payloads/bench";
 import { find, setText } from "../lib/dom";
+import { fetchJson } from "../lib/poll";
 
 const SHOWN_AT_FIRST = 60;
+const LIMIT_MS = 10_000;
+
+type Chosen = ReadonlyMap<string, ReadonlySet<string>>; // levels by facet
+
+interface Card {
+  readonly label: HTMLElement;
+  readonly box: HTMLInputElement;
+  readonly levels: ReadonlySet<string>;
+  readonly text: string; // that is searched
+}
 
 /** Whether the text has all words of the search. */
 export function matches(text: string, search: string): boolean {
@@ -11,41 +24,77 @@ export function matches(text: string, search: string): boolean {
   return words.every((word) => where.includes(word));
 }
 
-/** Whether a card has a chosen value of each facet. A facet without a chosen value allows all cards.
- * `card`: values of each facet, separated by spaces. */
-export function inFacets(card: Record<string, string | undefined>, chosen: Map<string, Set<string>>): boolean {
-  return [...chosen].every(([facet, values]) => (card[facet] ?? "").split(" ").some((value) => values.has(value)));
+/** Whether a card has a chosen level of each facet, except of one that is left out. A facet without a chosen level
+ * allows all cards. */
+export function inFacets(levels: ReadonlySet<string>, chosen: Chosen, leftOut = ""): boolean {
+  return [...chosen].every(([facet, ofFacet]) => facet === leftOut || [...ofFacet].some((level) => levels.has(level)));
 }
 
-function chosenFacets(form: HTMLFormElement): Map<string, Set<string>> {
+function facetBoxes(form: HTMLFormElement): HTMLInputElement[] {
+  return [...form.querySelectorAll<HTMLInputElement>("input[data-facet]")];
+}
+
+/** As on a card. */
+function levelOf(box: HTMLInputElement): string {
+  return `${box.dataset.facet}:${box.value}`;
+}
+
+function chosenLevels(form: HTMLFormElement): Chosen {
   const chosen = new Map<string, Set<string>>();
-  for (const box of form.querySelectorAll<HTMLInputElement>("input[data-facet]:checked")) {
+  for (const box of facetBoxes(form).filter((each) => each.checked)) {
     const facet = box.dataset.facet ?? "";
-    chosen.set(facet, (chosen.get(facet) ?? new Set()).add(box.value));
+    chosen.set(facet, (chosen.get(facet) ?? new Set()).add(levelOf(box)));
   }
   return chosen;
 }
 
-function filter(form: HTMLFormElement, search: string, most: number): void {
-  const facets = chosenFacets(form);
+function cardsOf(group: HTMLFieldSetElement): Card[] {
+  const legend = group.querySelector("legend")?.textContent ?? "";
+  return [...group.querySelectorAll<HTMLElement>(".bench-offer")].flatMap((label) => {
+    const box = label.querySelector("input");
+    const names = [".bench-offer-name", ".muted"].map((part) => label.querySelector(part)?.textContent ?? "");
+    const levels = new Set((label.dataset.levels ?? "").split("\n"));
+    return box ? [{ label, box, levels, text: [legend, ...names].join(" ") }] : [];
+  });
+}
+
+function filter(form: HTMLFormElement, groups: Map<HTMLFieldSetElement, Card[]>, search: string, most: number): void {
+  const chosen = chosenLevels(form);
   let matching = 0;
   for (const group of form.querySelectorAll<HTMLFieldSetElement>(".bench-offers fieldset")) {
-    const legend = group.querySelector("legend")?.textContent ?? "";
     let visible = 0;
-    for (const card of group.querySelectorAll<HTMLElement>(".bench-offer")) {
-      const isChosen = card.querySelector("input")?.checked ?? false;
-      const isMatch = inFacets(card.dataset, facets) && matches(`${legend} ${card.textContent ?? ""}`, search);
-      if (isMatch && !isChosen) matching += 1;
-      card.hidden = !(isChosen || (isMatch && matching <= most));
-      visible += card.hidden ? 0 : 1;
+    for (const { label, box, levels, text } of inPageOrder(groups.get(group) ?? [])) {
+      const isMatch = inFacets(levels, chosen) && matches(text, search);
+      if (isMatch && !box.checked) matching += 1;
+      label.hidden = !(box.checked || (isMatch && matching <= most));
+      visible += label.hidden ? 0 : 1;
     }
     group.hidden = visible === 0;
   }
+  countLevels(form, [...groups.values()].flat(), chosen, search);
   const none = find("bench-none", HTMLElement);
   if (none) none.hidden = matching > 0;
   const more = find("bench-more", HTMLElement);
   if (more) more.hidden = matching <= most;
   if (matching > most) setText(more, `${matching - most} more`);
+}
+
+function inPageOrder(cards: Card[]): Card[] {
+  return cards.toSorted((a, b) =>
+    a.label.compareDocumentPosition(b.label) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1,
+  );
+}
+
+/** Each level says how many cards it would show together with the search and the other facets. */
+function countLevels(form: HTMLFormElement, cards: Card[], chosen: Chosen, search: string): void {
+  const found = cards.filter(({ text }) => matches(text, search));
+  for (const box of facetBoxes(form)) {
+    const count = found.filter(
+      ({ levels }) => levels.has(levelOf(box)) && inFacets(levels, chosen, box.dataset.facet),
+    ).length;
+    setText(box.parentElement?.querySelector(".num") ?? null, String(count));
+    box.disabled = count === 0 && !box.checked;
+  }
 }
 
 function showTray(boxes: HTMLInputElement[]): void {
@@ -58,7 +107,7 @@ function showTray(boxes: HTMLInputElement[]): void {
       const name = box.closest("label")?.querySelector(".bench-offer-name")?.textContent ?? box.value;
       const remove = document.createElement("button");
       remove.type = "button";
-      remove.className = "bench-pick";
+      remove.className = "choice-chip";
       remove.textContent = `${name} ×`;
       remove.ariaLabel = `Remove ${name}`;
       remove.addEventListener("click", () => {
@@ -72,13 +121,28 @@ function showTray(boxes: HTMLInputElement[]): void {
   );
 }
 
-function showChosen(form: HTMLFormElement): void {
+function showChosen(form: HTMLFormElement, boxes: HTMLInputElement[]): void {
   const most = Number(form.dataset.most);
-  const boxes = [...form.querySelectorAll<HTMLInputElement>("input[name=product]")];
   const chosen = boxes.filter((box) => box.checked).length;
   for (const box of boxes) box.disabled = !box.checked && chosen >= most;
   setText(find("bench-count", HTMLElement), `${chosen} of ${most}`);
   showTray(boxes);
+}
+
+/** Writes on each card what it shares. Chosen cards are first, and cards and groups that share nothing are last. */
+function showShares(groups: Map<HTMLFieldSetElement, Card[]>, texts: ReadonlyMap<string, [number, string]>): void {
+  const share = ({ box }: Card): number => (box.checked ? Number.MAX_VALUE : (texts.get(box.value)?.[0] ?? 0));
+  for (const [group, cards] of groups) {
+    for (const card of cards) {
+      const [count, text] = texts.get(card.box.value) ?? [null, ""];
+      setText(card.label.querySelector(".bench-offer-share"), text);
+      card.label.classList.toggle("is-apart", count === 0 && !card.box.checked);
+    }
+    group.append(...cards.toSorted((a, b) => share(b) - share(a)).map(({ label }) => label));
+  }
+  const isApart = (cards: Card[]): number => Number(texts.size > 0 && !cards.some(share));
+  const ordered = [...groups].toSorted(([, a], [, b]) => isApart(a) - isApart(b)).map(([group]) => group);
+  ordered[0]?.parentElement?.prepend(...ordered);
 }
 
 export function initBenchPicker(): void {
@@ -87,18 +151,46 @@ export function initBenchPicker(): void {
   const search = find("bench-search", HTMLInputElement);
   const facets = find("bench-facets", HTMLElement);
   if (facets) facets.hidden = false;
-  const refilter = (most = SHOWN_AT_FIRST) => filter(form, search?.value ?? "", most);
+  const fieldsets = [...form.querySelectorAll<HTMLFieldSetElement>(".bench-offers fieldset")];
+  const groups = new Map(fieldsets.map((group) => [group, cardsOf(group)]));
+  const boxes = [...groups.values()].flat().map(({ box }) => box);
+  const refilter = (most = SHOWN_AT_FIRST) => filter(form, groups, search?.value ?? "", most);
+  let asked: AbortController | null = null;
+  const askShares = async (): Promise<void> => {
+    asked?.abort();
+    asked = new AbortController();
+    const products = boxes.filter((box) => box.checked).map((box) => ["product", box.value]);
+    const { signal } = asked;
+    const texts = new Map<string, [number, string]>();
+    try {
+      const address = `${form.dataset.shares}?${new URLSearchParams(products)}`;
+      const known =
+        products.length > 0
+          ? shares(await fetchJson(address, AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]))).shares
+          : [];
+      for (const { product, count, text } of known) texts.set(product, [count, text]);
+    } catch {
+      if (signal.aborted) return; // else the cards say nothing
+    }
+    const focused = document.activeElement;
+    showShares(groups, texts);
+    if (focused instanceof HTMLElement && form.contains(focused)) focused.focus({ preventScroll: true });
+    refilter();
+  };
   search?.addEventListener("input", () => refilter());
   find("bench-more", HTMLElement)?.addEventListener("click", () => refilter(Number.POSITIVE_INFINITY));
   form.addEventListener("change", (event) => {
-    if (event.target instanceof HTMLElement && event.target.dataset.facet) refilter();
-    else showChosen(form);
+    if (event.target instanceof HTMLElement && event.target.dataset.facet) return refilter();
+    showChosen(form, boxes);
+    void askShares();
   });
-  showChosen(form);
+  showChosen(form, boxes);
   refilter();
   const holder = form.closest("details");
   holder?.addEventListener("toggle", () => {
-    if (holder.open) search?.focus();
+    if (!holder.open) return;
+    search?.focus();
+    void askShares();
   });
   holder?.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;

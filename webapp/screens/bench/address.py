@@ -57,6 +57,12 @@ def without(data: QueryDict, product: Product) -> str:
     return f"?{changed.urlencode()}"
 
 
+def without_key(data: QueryDict, key: str) -> str:
+    changed = data.copy()
+    changed.pop(key, None)
+    return f"?{changed.urlencode()}"
+
+
 def with_value(data: QueryDict, **changes: str | list[str]) -> str:
     changed = data.copy()
     for key, value in changes.items():

@@ -20,8 +20,8 @@ from webapp.bench.assembly import answer, bench_answer
 from webapp.bench.missing import plan_for, target_for, why_no_plan, why_not_alone
 from webapp.bench.nearest import OwnLevels
 from webapp.bench.per_price import PerPrice
-from webapp.bench.picking import Offer, OfferGroup, Pair, Source, offered, pairs, products_of_results
-from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product
+from webapp.bench.picking import products_of_results
+from webapp.bench.products import LABELS, BenchRefused, Kind, Product
 from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Advice, Asked, Finding, SideBySide, side_by_side
@@ -31,8 +31,16 @@ from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.core.table_files.response import file_response
 from webapp.screens.access import operator_action, own_action, page, person
-from webapp.screens.bench.address import bench_address, explore_address, product_address, read_address, with_value
+from webapp.screens.bench.address import (
+    bench_address,
+    explore_address,
+    product_address,
+    read_address,
+    with_value,
+    without_key,
+)
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
+from webapp.screens.bench.picker import COMPARE, comparable_pairs, picker
 from webapp.screens.bench.report import Ceilings, ceilings_of, notes, shared_words, warnings
 from webapp.screens.bench.rows import Column, columns_of, in_place_of_values, lacking_of
 from webapp.screens.bench.sections import Sections, sections
@@ -148,7 +156,7 @@ def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
     return HttpResponse(msgspec.json.encode(found), content_type="application/json", headers=name)
 
 
-KEPT = ("baseline", "metric", "ignore", "hold", "saved")  # if other products are chosen
+MIN_COMPARED = 2
 
 
 @page
@@ -157,16 +165,33 @@ def bench_page(request: HttpRequest) -> HttpResponse:
         return _of_results(request, request.GET.getlist("result"))
     try:
         asked = read_address(request.GET)
-        if asked and "selected" in request.GET:
-            return redirect(bench_address(_oldest_run_first(asked.products)))
     except BenchRefused as refusal:
-        context = {"refusal": refusal.message, "picker": _picker(request.GET, ())}
+        context = {"refusal": refusal.message, "picker": picker(request.GET, ())}
         return render(request, "screens/bench.html", context, status=422)
-    if asked is None:
-        return render(request, "screens/bench.html", {"picker": _picker(request.GET, ()), "pairs": _pairs()})
+    chosen = asked.products if asked else ()
+    is_sent = COMPARE in request.GET
+    if asked is None or (is_sent and len(chosen) < MIN_COMPARED):
+        return render(request, "screens/bench.html", _choosing(request.GET, chosen, is_sent=is_sent))
+    if "selected" in request.GET:
+        return redirect(bench_address(_oldest_run_first(chosen)))
+    if is_sent:
+        return redirect(reverse("bench") + without_key(request.GET, COMPARE))
     kept = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
-    context = {**_answered(request.GET, asked), "picker": _picker(request.GET, asked.products), "kept": kept}
+    context = {**_answered(request.GET, asked), "picker": picker(request.GET, chosen), "kept": kept}
     return render(request, "screens/bench.html", context)
+
+
+def _choosing(data: QueryDict, chosen: Sequence[Product], *, is_sent: bool) -> dict[str, object]:
+    """`is_sent`: the form was sent with too few products."""
+    cards = picker(data, chosen, with_shares=True)
+    shares = [card.share for group in cards.groups for card in group.cards]
+    return {
+        "picker": cards,
+        "pairs": comparable_pairs(),
+        "comparable": sum(bool(share and share.count) for share in shares),
+        "is_bound": None in shares,
+        "is_sent": is_sent,
+    }
 
 
 def _answered(data: QueryDict, asked: Asked) -> "BenchContext":
@@ -282,35 +307,3 @@ def _without_ignored(data: QueryDict, name: str) -> str:
 
 def _without_held(data: QueryDict, name: str, level: str) -> str:
     return with_value(data, hold=[text for text in data.getlist("hold") if text != f"{name}:{level}"])
-
-
-@dataclass(frozen=True)
-class Picker:
-    chosen: tuple[Offer, ...]
-    groups: tuple[OfferGroup, ...]
-    kept: tuple[tuple[str, str], ...]  # other keys of the address
-    kinds: tuple[tuple[str, str, int], ...]  # value, label and number of products
-    sources: tuple[tuple[str, str, int], ...]
-    most: int = MAX_PRODUCTS
-
-
-_SOURCES = {Source.OWN: "Own results", Source.IMPORT: "Imports", Source.REFERENCE: "References"}
-
-
-def _picker(data: QueryDict, chosen: tuple[Product, ...]) -> Picker:
-    """The chosen products first, in their order."""
-    groups = offered()
-    known = {offer.product: offer for group in groups for offer in group.offers}
-    rest = [OfferGroup(g.label, tuple(o for o in g.offers if o.product not in chosen)) for g in groups]
-    sources = [(source, sum(source in offer.sources for offer in known.values())) for source in Source]
-    return Picker(
-        tuple(known.get(product) or Offer(product, product.value) for product in chosen),
-        tuple(group for group in rest if group.offers),
-        tuple((key, text) for key in data for text in data.getlist(key) if key in KEPT),
-        tuple((g.offers[0].product.kind.value, g.label, len(g.offers)) for g in groups),
-        tuple((source.value, _SOURCES[source], count) for source, count in sources if count),
-    )
-
-
-def _pairs() -> list[tuple[str, Pair]]:
-    return [(bench_address([offer.product for offer in pair.offers]), pair) for pair in pairs()]

@@ -51,7 +51,7 @@ PAGES = (
     "/bench/?product=model:M1&product=model:M2", "/trends/?plan=grid&target=storage1/nvme0", "/runs/1/", "/runs/2/",
     "/imports/1/", "/explore.json?run=1,2&x=iodepth&series=run", "/explore.json?import=1",
     "/api/v1/compare?run=1&x=iodepth&series=ioengine", "/bench.json?product=run:1&product=run:2",
-    "/api/v1/bench?product=model:M1&product=model:M2",
+    "/api/v1/bench?product=model:M1&product=model:M2", "/bench/shares.json?product=model:M1",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from django.utils.html import strip_tags
 
 from webapp.analysis.services import save_comparison
 from webapp.bench.assembly import answer
+from webapp.bench.picking import Facet
 from webapp.bench.saved import asked_by, checked_query
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
@@ -61,13 +62,81 @@ def test_a_product_with_own_and_imported_results_counts_for_both_sources(
 ) -> None:
     an_import(drive=INTEL)
     picker = operator.get("/bench/").context["picker"]
-    offers = {str(offer.product): offer for group in picker.groups for offer in group.offers}
-    assert offers[f"model:{INTEL}"].sources == {"own", "import"}
-    assert offers[f"model:{SAMSUNG}"].sources == {"own"}
-    counts = {source: count for source, _, count in picker.sources}
-    assert counts["own"] == sum("own" in offer.sources for offer in offers.values())
-    assert counts["import"] == sum("import" in offer.sources for offer in offers.values())
+    offers = {str(card.offer.product): card.offer for group in picker.groups for card in group.cards}
+    sources = {name: {text for facet, text in offer.levels if facet is Facet.SOURCE} for name, offer in offers.items()}
+    assert sources[f"model:{INTEL}"] == {"own", "import"}
+    assert sources[f"model:{SAMSUNG}"] == {"own"}
+    counts = facet_counts(operator)["source"]
+    assert counts["own"] == sum("own" in each for each in sources.values())
+    assert counts["import"] == sum("import" in each for each in sources.values())
     assert "reference" not in counts
+
+
+def facet_counts(client: Client) -> dict[str, dict[str, int]]:
+    facets = client.get("/bench/").context["picker"].facets
+    return {facet.facet: {level: count for level, _, count in facet.options} for facet in facets}
+
+
+def test_products_have_the_models_controllers_hosts_and_layouts_of_their_results(
+    operator: Client, labs: tuple[Lab, Lab]
+) -> None:
+    made = an_import(drive="PM9A3", host="lab1")
+    made.origins.update(controller="H740P", layout="RAID 10")
+    counts = facet_counts(operator)
+    of_samsung = ("model", "serial", "target", "host", "run")
+    assert counts["model"][SAMSUNG] == len(of_samsung)
+    assert counts["host"]["storage1"] == 2 * len(of_samsung) - 1  # both drives are in one host
+    of_import = ("import", "host", "controller", "model", "layout")
+    assert counts["host"]["lab1"] == len(of_import)
+    assert "controller" not in counts  # one controller tells no products apart
+    assert set(counts) == {"kind", "source", "model", "host"}
+
+
+def test_one_product_is_a_page_and_too_few_to_compare(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    one = f"/bench/?product=model:{SAMSUNG}&metric=latency_p99"
+    assert "picker" in operator.get(one).context
+    assert operator.get(one).context["found"]
+    choosing = operator.get(f"{one}&compare=1").context
+    assert "found" not in choosing
+    assert choosing["is_sent"]
+    assert [str(card.offer.product) for card in choosing["picker"].chosen] == [f"model:{SAMSUNG}"]
+    assert choosing["picker"].kept == (("metric", "latency_p99"),)
+    assert operator.get("/bench/?compare=1").context["is_sent"]
+    assert not operator.get("/bench/").context["is_sent"]
+
+
+def test_two_products_of_the_form_have_the_address_of_bench(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    answer = operator.get(f"{ADDRESS}&metric=latency_p99&compare=1")
+    products = "product=model%3ASAMSUNG+MZQL21T9HCJR&product=model%3AINTEL+SSDPF2KX038TZ"
+    assert (answer.status_code, answer["Location"]) == (302, f"/bench/?{products}&metric=latency_p99")
+
+
+def test_cards_say_what_they_share_and_those_without_are_last(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    other = Lab(a_drive(labs[0].target.host, "nvme2", model="A DRIVE", serial="T1"), number=3)
+    other.measure(5.0, iodepth=64)
+    context = operator.get(f"/bench/?product=model:{SAMSUNG}&compare=1").context
+    (models,) = (group for group in context["picker"].groups if group.label == "Drive models")
+    assert [(card.offer.text, card.share.count) for card in models.cards] == [(INTEL, 3), ("A DRIVE", 0)]
+    shares = operator.get("/bench/shares.json", {"product": f"model:{SAMSUNG}"}).json()["shares"]
+    counts = {share["product"]: share["count"] for share in shares}
+    assert counts[f"model:{INTEL}"] == 3
+    assert counts["model:A DRIVE"] == 0
+    every = [card for group in context["picker"].groups for card in group.cards]
+    assert context["comparable"] == sum(counts[str(card.offer.product)] > 0 for card in every)
+
+
+def test_of_results_that_were_not_read_the_number_of_comparable_products_is_a_bound(
+    operator: Client, labs: tuple[Lab, Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = f"/bench/?product=model:{SAMSUNG}&compare=1"
+    assert not operator.get(address).context["is_bound"]
+    monkeypatch.setattr("webapp.bench.overlap.MAX_READ", 1)
+    labs[0].measure(100.0, iodepth=16)  # computed again
+    assert operator.get(address).context["is_bound"]
+
+
+def test_shares_of_an_address_that_cannot_be_read_are_refused(operator: Client, db: None) -> None:
+    assert operator.get("/bench/shares.json?product=drive:x").status_code == 422
 
 
 def test_without_results_it_says_what_to_do(operator: Client) -> None:

@@ -45,10 +45,10 @@ def test_products_are_chosen_with_the_keyboard(page: Page, labs: None, problems:
     page.locator(f"input[value='model:{SAMSUNG}']").press("Space")
     expect(page.locator("#bench-count")).to_have_text("2 of 8")
     page.get_by_label("Search products").press("Enter")
-    expect(page.locator(".bench-chip a:not(.bench-remove)")).to_have_count(2)
+    expect(page.locator(".bench-bar-row .choice-chip a:not(.bench-remove)")).to_have_count(2)
     assert "product=model%3AINTEL" in page.url
     page.get_by_role("link", name="make baseline").click()
-    expect(page.locator(f".bench-chip:has-text('{INTEL}')")).to_contain_text("baseline")
+    expect(page.locator(f".bench-bar-row > .choice-chip:has-text('{INTEL}')")).to_contain_text("baseline")
     assert problems == []
 
 
@@ -67,6 +67,56 @@ def test_facets_and_the_tray_work_with_the_keyboard(page: Page, labs: None, prob
     assert problems == []
 
 
+def test_counts_of_a_facet_follow_the_other_facets_and_the_search(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto("/bench/")
+    level = page.locator(".bench-facet label")
+    page.locator("summary", has_text="Model").press("Enter")
+    intel, drives = level.filter(has_text=INTEL), level.filter(has_text="Drives")
+    expect(intel.locator(".num")).to_have_text("5")  # model, drive, host, target, run
+    expect(drives.locator(".num")).to_have_text("3")
+    intel.locator("input").press("Space")
+    expect(drives.locator(".num")).to_have_text("1")
+    drives.locator("input").press("Space")
+    expect(intel.locator(".num")).to_have_text("1")
+    expect(level.filter(has_text="MICRON").locator(".num")).to_have_text("1")  # its own facet does not count
+    expect(page.locator(".bench-offer:visible")).to_have_count(1)
+    page.get_by_label("Search products").fill("micron")
+    expect(intel.locator(".num")).to_have_text("0")
+    expect(page.locator("#bench-none")).to_be_visible()
+    assert problems == []
+
+
+def test_cards_say_what_they_share_after_the_first_choice(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto("/bench/")
+    page.get_by_role("checkbox", name="Drive models").press("Space")
+    page.locator("input[value='model:MICRON 7450']").press("Space")
+    share = page.locator(f".bench-offer:has(input[value='model:{INTEL}']) .bench-offer-share")
+    expect(share).to_have_text("shares 2 workloads")
+    expect(page.locator("input[value='model:MICRON 7450']")).to_be_focused()
+    page.locator("input[value='model:MICRON 7450']").press("Space")
+    expect(share).to_be_empty()
+    page.get_by_role("checkbox", name="Drive models").press("Space")
+    page.locator("input[value='target:storage1/nvme0']").press("Space")
+    host = page.locator(".bench-offer:has(input[value='host:storage1'])")
+    expect(host).to_have_class("bench-offer is-apart")  # drives are compared with drives
+    legends = page.locator(".bench-offers fieldset:visible legend").all_inner_texts()
+    assert legends.index("Hosts") > legends.index("Targets")
+    assert problems == []
+
+
+def test_one_product_leads_back_to_the_choice(page: Page, labs: None, problems: list[str]) -> None:
+    page.goto("/bench/")
+    page.locator(f"input[value='model:{INTEL}']").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("status").filter(has_text="second")).to_be_visible()
+    expect(page.locator(f"input[value='model:{INTEL}']")).to_be_checked()
+    page.locator(f"input[value='model:{SAMSUNG}']").check()
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".bench-bar-row .choice-chip a:not(.bench-remove)")).to_have_count(2)
+    assert "compare" not in page.url
+    assert problems == []
+
+
 def test_products_are_chosen_without_a_script(page: Page, labs: None, live_server: LiveServer) -> None:
     browser = page.context.browser
     assert browser is not None
@@ -78,7 +128,7 @@ def test_products_are_chosen_without_a_script(page: Page, labs: None, live_serve
     plain.locator(f"input[value='model:{INTEL}']").check()
     plain.locator(f"input[value='model:{SAMSUNG}']").check()
     plain.get_by_role("button", name="Compare").click()
-    expect(plain.locator(".bench-chip a:not(.bench-remove)")).to_have_count(2)
+    expect(plain.locator(".bench-bar-row .choice-chip a:not(.bench-remove)")).to_have_count(2)
     context.close()
 
 
@@ -168,6 +218,8 @@ def test_it_is_accessible_narrow_and_small(chromium: Browser, live_server: LiveS
     )
     report = f"/comparisons/{saved.pk}/report/"
     for path in (
+        "/bench/",
+        f"/bench/?product=model:{INTEL}&compare=1",
         ADDRESS,
         report,
         f"/products/model/{SAMSUNG}/",
@@ -192,7 +244,7 @@ def test_a_narrow_window_shows_ratios_or_values(page: Page, labs: None) -> None:
     page.get_by_text("+ Add").click()
     expect(page.get_by_label("Search products")).to_be_in_viewport(ratio=1)
     assert sideways(page) == 0
-    texts = page.locator(".bench-chip a:not(.bench-remove)").all_inner_texts()
+    texts = page.locator(".bench-bar-row .choice-chip a:not(.bench-remove)").all_inner_texts()
     assert texts == [SAMSUNG, INTEL, "MICRON 7450"]
 
 
@@ -203,7 +255,7 @@ def test_rows_are_selected_and_compared(page: Page, labs: None) -> None:
     page.get_by_label("Select run 1").check()
     page.get_by_label("Select run 2").check()
     button.click()
-    expect(page.locator(".bench-chip a:not(.bench-remove)")).to_have_count(2)
+    expect(page.locator(".bench-bar-row .choice-chip a:not(.bench-remove)")).to_have_count(2)
 
 
 def test_sections_are_folded_on_a_narrow_screen(page: Page, labs: None, problems: list[str]) -> None:

@@ -73,7 +73,7 @@ def test_the_filter_is_chosen_with_the_keyboard(page: Page, drives: None) -> Non
     page.get_by_text("Drive model", exact=True).press("Enter")
     page.locator(".rank-filters input[value$='00A00']").press("Space")
     page.locator(".rank-filters button").press("Enter")
-    expect(page.locator(".rank-end a.rank-chip")).to_have_count(1)
+    expect(page.locator(".rank-end a.choice-chip")).to_have_count(1)
 
 
 def test_every_width_and_theme(chromium: Browser, live_server: LiveServer, drives: None) -> None:

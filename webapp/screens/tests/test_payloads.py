@@ -8,6 +8,7 @@ import pytest
 from django.conf import settings
 
 from webapp.screens.bench.charts import BenchCharts
+from webapp.screens.bench.picker import Shares
 from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.views import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
@@ -19,6 +20,7 @@ VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
     ("bench.json", BenchCharts),
+    ("shares.json", Shares),
     ("compare.json", MeansCharts),
     ("scatter.json", ScatterCharts),
     ("latency.json", LatencyCharts),
