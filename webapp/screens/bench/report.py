@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -14,6 +15,7 @@ from webapp.analysis.words import in_sentence
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
+from webapp.bench.products import Product
 from webapp.bench.reading import BY_TARGETS, scopes_of_products
 from webapp.bench.saved import asked_by
 from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
@@ -21,6 +23,7 @@ from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.results.reading.rows import ResultRow
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
@@ -154,6 +157,12 @@ class ReportColumn(Struct, frozen=True, kw_only=True):
     is_baseline: bool
     results: int
     is_cut: bool
+    # Not in numbers that were frozen earlier.
+    runs: tuple[int, ...] = ()  # numbers
+    imports: tuple[str, ...] = ()  # titles
+    first_day: date | None = None  # in UTC; None if nothing states when it was measured
+    last_day: date | None = None
+    repeats: tuple[int, int] | None = None  # the fewest and the most of a shown value; None without values
 
 
 class ReportRow(Struct, frozen=True, kw_only=True):
@@ -252,14 +261,24 @@ def _report(query: str, asked: Asked) -> BenchReport:
 
 
 def _columns(found: SideBySide) -> Sequence[ReportColumn]:
-    return [
-        ReportColumn(
-            name=found.matched.names[product],
-            kind=found.kind_of(product),
-            colour=found.colours[product],
-            is_baseline=product == found.matched.baseline,
-            results=len(rows),
-            is_cut=product in found.read.cut,
-        )
-        for product, rows in found.read.rows.items()
-    ]
+    return [_column(found, product, rows) for product, rows in found.read.rows.items()]
+
+
+def _column(found: SideBySide, product: Product, rows: Sequence[ResultRow]) -> ReportColumn:
+    days = sorted({at.astimezone(UTC).date() for row in rows if (at := row.stated_at)})
+    place = found.products.index(product)
+    shown = [cell for group in found.groups for row in group.rows if (cell := row.cells[place])]
+    repeats = [cell.cell.summary.n for cell in shown]
+    return ReportColumn(
+        name=found.matched.names[product],
+        kind=found.kind_of(product),
+        colour=found.colours[product],
+        is_baseline=product == found.matched.baseline,
+        results=len(rows),
+        is_cut=product in found.read.cut,
+        runs=tuple(sorted({row.run for row in rows if row.run})),
+        imports=tuple(sorted({row.import_title for row in rows if row.imported})),
+        first_day=days[0] if days else None,
+        last_day=days[-1] if days else None,
+        repeats=(min(repeats), max(repeats)) if repeats else None,
+    )

@@ -221,6 +221,7 @@ def test_it_is_accessible_narrow_and_small(chromium: Browser, live_server: LiveS
         "/bench/",
         f"/bench/?product=model:{INTEL}&compare=1",
         ADDRESS,
+        TWO.replace("/bench/", "/bench/summary/"),
         report,
         f"/products/model/{SAMSUNG}/",
         "/hosts/storage1/targets/nvme0/",
@@ -319,4 +320,23 @@ def test_bench_itself_is_printed_with_the_names_of_products_above_each_table(
     expect(notes).not_to_have_attribute("open", "")  # folded again after printing
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     expect(notes).to_have_attribute("open", "")
+    assert problems == []
+
+
+def test_the_summary_of_two_products_is_one_page_of_searchable_text(
+    page: Page, labs: None, tmp_path: Path, problems: list[str]
+) -> None:
+    page.goto(TWO)
+    page.get_by_text("Share ▾").click()
+    page.get_by_role("link", name="One-page summary").click()
+    lead = page.get_by_role("heading", level=1).inner_text()
+    page.pdf(path=tmp_path / "summary.pdf", format="A4", prefer_css_page_size=True)
+    pages = PdfReader(tmp_path / "summary.pdf").pages
+    assert len(pages) == 1
+    width, height = (round(float(size) / 72 * 25.4) for size in pages[0].mediabox[2:])
+    assert (width, height) == (210, 297)
+    text = " ".join(pages[0].extract_text().split())
+    for words in (lead, SAMSUNG, INTEL, "Evidence", "Run 1", "storage1", "×2.00", "2024-05-01", "Not alike", "6.1.0"):
+        assert " ".join(words.split()) in text, words
+    assert "Open in Bench" not in text
     assert problems == []
