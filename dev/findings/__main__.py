@@ -82,7 +82,8 @@ def main(arguments: Sequence[str]) -> int:
     ])  # fmt: skip
     text = "\n".join([text, "", *_recordings_table(recordings)])
     of_runs = [false for noise, false, _ in runs if noise != OF_OTHER_MEANS]
-    most = max(most, worst, *(false for _, false, _ in equals), *of_runs, fmean(each.false for each in recordings))
+    of_recordings = fmean(each.false for each in recordings)
+    most = max(most, worst, *(false for _, false, _ in equals), fmean(of_runs), of_recordings)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(f"{text}\n")
     say(text)

@@ -149,8 +149,8 @@ def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], 
 
 
 def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> str:
-    """One sentence for series with the same claim: `read and write: kyber and bfq showed −2.1 % to +3.0 % IOPS against
-    none (n = 5); not certain.`"""
+    """One sentence for series with the same claim: `read and write: kyber and bfq showed ratios from −2.1 % to +3.0 %
+    in IOPS against none (n = 5); not certain.`"""
     if len(compared) == 1:
         return _named(compared[0][0], compared[0][1].headline)
     charts = listed(_each_once(panel.name for panel, _ in compared if panel.name))
@@ -165,7 +165,7 @@ def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared:
         return f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what} ({repeats})."
     ratios = sorted(ratio.ratio.value for ratio in against)
     low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
-    span = f"{low if low == high else f'{low} to {high}'} {what} against"
+    span = f"{low} {what} against" if low == high else f"ratios from {low} to {high} in {what} against"
     if {low, high} <= set(NONE):
         span = f"almost the same {what} as"
     return f"{before}{listed(names)} showed {span} {baseline} ({repeats}); not certain."

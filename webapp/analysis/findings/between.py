@@ -74,8 +74,8 @@ def _no_more(
     name, less = (counted(charts.comparison.series_by[0], _key(charts, curve)) for curve in (tail[0], before))
     where = f"all {total}" if alike == total else f"{alike} of {total}"
     sentence = (
-        f"More than {name} bring nothing more, within 5 % at {where} points; {name} reach {as_ratio(exp(brought))} the "
-        f"{charts.subject} of {less}."
+        f"More than {name} do not change {charts.subject} (within 5 % at {where} points). {name} reach "
+        f"{as_ratio(exp(brought))} the {charts.subject} of {less}."
     )
     stretches = [(curve, 0, len(curve) - 1) for curve in tail]
     panel = charts.panel_name(tail[0].panel)
@@ -104,8 +104,8 @@ def _mix_cost(charts: Charts, pairs: Sequence[tuple[Curve, Curve]], ratios: Sequ
     lower = sum(each < 0 for each in ratios)
     where = f"all {len(ratios)}" if lower == len(ratios) else f"{lower} of {len(ratios)}"
     sentence = (
-        f"mixing cost {100 * (1 - exp(fmean(ratios))):.0f} % of the {charts.subject} of {alone} on average "
-        f"(lower at {where} points, by up to {100 * (1 - exp(min(ratios))):.0f} %)."
+        f"Writes among the reads cost {100 * (1 - exp(fmean(ratios))):.0f} % of the {charts.subject} of {alone} on "
+        f"average (lower at {where} points, by up to {100 * (1 - exp(min(ratios))):.0f} %)."
     )
     stretches = [(curve, 0, len(curve) - 1) for pair in pairs for curve in pair if len(curve)]
     return charts.finding(FindingKind.MIX_COST, sentence, stretches, size=-fmean(ratios), names=mixed)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.findings.curves import BLOCK_SIZE, COUNTED, SIGMAS, Charts, Curve, change, is_straight, span
-from webapp.core.formatting import ratio as as_ratio
 
 FloatArray = NDArray[np.float64]
 OUT, AT_END, GAP, CLIFF = log(1.35), log(1.7), log(2.5), log(2.0)
@@ -134,10 +133,9 @@ def _others_do(charts: Charts, curve: Curve, place: int, off: float) -> bool:
 
 
 def _outlier(charts: Charts, curve: Curve, place: int, expected: float) -> Finding:
-    factor = as_ratio(exp(curve.logs[place] - expected))
     sentence = (
         f"{charts.label} at {charts.at(curve.levels[place])} {charts.are} out of line: "
-        f"{charts.value(curve.values[place])}, {factor} of what the neighbours suggest."
+        f"{charts.value(curve.values[place])}; the levels beside it suggest {charts.value(exp(expected))}."
     )
     size = abs(curve.logs[place] - expected)
     return charts.finding(
@@ -215,7 +213,7 @@ def _common_falls(charts: Charts, curves: Sequence[Curve]) -> Iterator[Finding]:
             first, last = (charts.at(order[each]) for each in (place, place + 1))
             sentence = (
                 f"{charts.label} fall{charts.verb_s} between {first} and {last} in all {len(curves)} curves "
-                f"({span(-max(at_place), -min(at_place))}; the usual step is {change(-usual)})."
+                f"({span(-max(at_place), -min(at_place))}; the median of all steps is {change(-usual)})."
             )
             stretches = [(one, one.levels.index(order[place]), one.levels.index(order[place + 1])) for one in curves]
             yield charts.finding(

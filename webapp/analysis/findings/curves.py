@@ -191,11 +191,11 @@ class Charts:
         return COUNTED.get(self.comparison.x, label_in_sentence(self.comparison.x, self.comparison.x_label))
 
     def at(self, level: int) -> str:
-        """`8 jobs`, `queue depth 8`, `64 KiB`"""
+        """`8 jobs`, `queue depth 8`, `64 KiB`, `fill level 20 %`"""
         shown_level = self.comparison.levels[level]
         if self.comparison.x in COUNTED:
             return counted(self.comparison.x, shown_level.text)
-        if is_clear(shown_level):
+        if is_clear(shown_level) and not shown_level.text.endswith("%"):
             return shown_level.text
         return f"{label_in_sentence(self.comparison.x, self.comparison.x_label)} {shown_level.text}"
 

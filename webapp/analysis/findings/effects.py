@@ -244,7 +244,7 @@ def _effect(charts: Charts, pair: Pair) -> Finding | None:
     mixed = len(signs) == 2 or bool(losses)
     kind = FindingKind.TRADE_OFF if mixed else FindingKind.EFFECT
     shown = pair.faster_first if charts.metric.is_speed else pair
-    sentence = showed(charts, shown.one, shown.other, _words(shown), _points(shown))
+    sentence = showed(charts, shown.one, shown.other, _words(shown), _points(shown), several=len(shown.parts) > 1)
     return stated(charts, kind, sentence, pair, max(map(abs, means)))
 
 
@@ -256,8 +256,7 @@ def _is_of_series(pair: Pair) -> bool:
 
 
 def _words(pair: Pair) -> str:
-    *first, last = (part.words for part in pair.parts)
-    return f"{', '.join(first)} and {last}" if first else last
+    return ", ".join(part.words for part in pair.parts)
 
 
 def _points(pair: Pair) -> str:
@@ -286,8 +285,8 @@ def _along(charts: Charts, pair: Pair, part: Part, curve: Curve) -> Iterator[Fin
         return
     first, last = (charts.at(part.levels[place]) for place in (order[0], order[-1]))
     sentence = (
-        f"The ratio of {pair.one} to {pair.other} depends on {charts.x_subject}: {change(ratios[0])} in "
-        f"{charts.subject} at {first}, {change(ratios[-1])} at {last}."
+        f"{charts.label} of {pair.one} against {pair.other} depend{charts.verb_s} on {charts.x_subject}: "
+        f"{change(ratios[0])} at {first}, {change(ratios[-1])} at {last}."
     )
     own = replace(pair, parts=(part,), series=((curve.panel, curve.series),))
     yield stated(charts, FindingKind.INTERACTION, led(part.name, sentence), own, abs(total))
@@ -323,7 +322,7 @@ def _as_measured(charts: Charts, pair: Pair) -> Finding | None:
         return None
     if all(part.is_wide for part in pair.parts) or (len(sizes) > 1 and max(sizes) - min(sizes) < OPPOSITE):
         return None
-    sentence = showed(charts, pair.one, pair.other, _words(pair), _points(pair))
+    sentence = showed(charts, pair.one, pair.other, _words(pair), _points(pair), several=len(pair.parts) > 1)
     return stated(charts, FindingKind.RATIOS, sentence, pair, max(map(abs, sizes)))
 
 
@@ -342,7 +341,7 @@ def _level_by_level(charts: Charts, pair: Pair) -> Finding | None:
     if any(low < -EQUAL and high > EQUAL for low, high in ranges):
         return None
     words = [f"{_range(by_level[level])} at {charts.at(level)}" for level in sorted(by_level)]
-    sentence = showed(charts, pair.one, pair.other, listed(words))
+    sentence = showed(charts, pair.one, pair.other, ", ".join(words), several=True)
     return stated(charts, FindingKind.RATIOS, sentence, pair, max(map(abs, pair.points)))
 
 
@@ -367,8 +366,11 @@ def _no_effect(charts: Charts, pairs: Sequence[Pair]) -> Finding:
     return stated(charts, FindingKind.NO_EFFECT, sentence, together, bound)
 
 
-def showed(charts: Charts, one: str, other: str, words: str, points: str = "") -> str:
-    """`on showed read ×3.00 and write −2.0 % in IOPS against off (12 common points).`"""
+def showed(charts: Charts, one: str, other: str, words: str, points: str = "", *, several: bool = False) -> str:
+    """`write showed ×3.00 in IOPS against read.` Of several ratios, each with its name:
+    `on showed in IOPS against off: read ×3.00, write −2.0 % (12 common points).`"""
+    if several:
+        return f"{one} showed in {charts.subject} against {other}: {words}{points}."
     return f"{one} showed {words} in {charts.subject} against {other}{points}."
 
 

@@ -146,7 +146,7 @@ def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
     level = firsts[-1] if upper else firsts[0]  # where it holds for all of them
     where, label, s = f"{'from' if upper else 'up to'} {charts.at(level)}", charts.label, charts.verb_s
     if common:
-        what = f"{label} {'stop' if upper else 'stay'}{s} at the same {value} {where}{' on' if upper else ''}."
+        what = f"{label} {'stop' if upper else 'stay'}{s} at the same value, {value}, {where}{' on' if upper else ''}."
     elif upper:
         what = f"{label} level{s} off at {value} {where} on."
     else:
@@ -186,11 +186,12 @@ def match_text(charts: Charts, matches: Sequence[CeilingMatch], value: float) ->
 
 
 def _lowest(charts: Charts, group: Sequence[Plateau]) -> str:
-    """`430 to 437 at 4 MiB`; several levels if the curves are lowest at different ones."""
+    """`437 at 4 MiB`, `between 430 and 437 at 4 MiB`; several levels if the curves are lowest at different ones."""
     lowest = [min(zip(one.curve.values, one.curve.xs, one.curve.levels, strict=True)) for one in group]
-    values = dict.fromkeys(charts.value(value) for value, _, _ in sorted(lowest))
-    levels = dict.fromkeys(charts.at(level) for _, _, level in sorted(lowest, key=lambda one: one[1]))
-    return " at ".join(" to ".join(dict.fromkeys([*words][:1] + [*words][-1:])) for words in (values, levels))
+    low, high = (charts.value(of(value for value, _, _ in lowest)) for of in (min, max))
+    levels = list(dict.fromkeys(charts.at(level) for _, _, level in sorted(lowest, key=lambda one: one[1])))
+    at = " to ".join(dict.fromkeys((levels[0], levels[-1])))
+    return f"{low if low == high else f'between {low} and {high}'} at {at}"
 
 
 def _is_common(charts: Charts, group: Sequence[Plateau]) -> bool:

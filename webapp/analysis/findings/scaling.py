@@ -255,9 +255,10 @@ def _as_measured(charts: Charts, curves: Sequence[Curve]) -> Iterator[Finding]:
     for (first, last), group in groups.items():
         reached = sorted(exp(curve.logs[-1] - curve.logs[0]) for curve in group)
         ends = " to ".join(dict.fromkeys(as_ratio(each) for each in (reached[0], reached[-1])))
+        those = "those" if charts.are == "are" else "that"
         sentence = (
-            f"{charts.label} at {charts.at(last)} {charts.are} {ends} {'those' if charts.are == 'are' else 'that'} at "
-            f"{charts.at(first)}{_share(charts, group[0], reached)}{_highest(charts, group)}."
+            f"{charts.label} at {charts.at(last)} {charts.are} {ends} of {those} at {charts.at(first)}"
+            f"{_share(charts, group[0], reached)}{_highest(charts, group)}."
         )
         stretches = [(curve, 0, len(curve) - 1) for curve in group]
         yield charts.finding(FindingKind.GROWTH, sentence, stretches, size=max(abs(log(each)) for each in reached))

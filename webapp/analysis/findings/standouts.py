@@ -58,7 +58,7 @@ def _at(charts: Charts, panel: int, level: int) -> Iterator[Finding]:
         off = together[0][2]
         sentence = (
             f"{_listed(names)} stand{'s' if len(names) == 1 else ''} out: {charts.value(together[0][1].summary.mean)}, "
-            f"{change(off)} {'against' if abs(off) < log(2) else 'of'} the median of {len(cells)} "
+            f"{change(off)} {'against' if abs(off) < log(2) else 'of'} the median of {len(cells)} variants "
             f"({charts.value(exp(middle))})."
         )
         own = [(place, cell) for place, cell, _ in together]

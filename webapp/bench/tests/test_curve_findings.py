@@ -34,7 +34,7 @@ def test_two_drives_that_stop_at_one_rate_have_a_common_limit(samsung: Lab, inte
     measure(samsung, limited(4_000))
     measure(intel, limited(2_000))
     (sentence,) = sentences()
-    assert "IOPS stop at the same 16.0k from queue depth 8 on." in sentence
+    assert "IOPS stop at the same value, 16.0k, from queue depth 8 on." in sentence
     assert SAMSUNG in sentence
     assert INTEL in sentence
 

@@ -118,7 +118,7 @@ def test_more_jobs_bring_nothing_more_at_any_block_size() -> None:
     chart = made(sizes, {"": {"1": one, "10": many, "40": [1.01 * value for value in many]}}, x="size", by="numjobs")
     said = next(each for each in found(chart) if each.kind is K.NOTHING_MORE)
     assert said.sentence == (
-        "More than 10 jobs bring nothing more, within 5 % at all 5 points; 10 jobs reach ×3.00 the IOPS of 1 job."
+        "More than 10 jobs do not change IOPS (within 5 % at all 5 points). 10 jobs reach ×3.00 the IOPS of 1 job."
     )
     rising = made(sizes, {"": {"1": one, "10": many, "40": [1.5 * v for v in many]}}, x="size", by="numjobs")
     assert K.NOTHING_MORE not in kinds(rising)
@@ -172,7 +172,8 @@ def test_a_fall_at_each_level_is_a_trend_and_a_straight_line_says_its_step() -> 
     bandwidth = (1.15e9, 1.05e9, 865e6, 643e6, 416e6, 323e6, 249e6, 123e6, 104e6)
     (one,) = found(made(fill, {"": {"all": bandwidth}}, x="fact.fill level", metric="bytes_per_s"))
     assert (one.kind, one.sentence.partition(", most")[0]) == (
-        K.TREND, "Bandwidth falls at each level, from 1.15 GB/s at 20 % to 104 MB/s at 100 % (×0.09)",
+        K.TREND, "Bandwidth falls at each level, from 1.15 GB/s at queue depth 20 % to 104 MB/s at queue depth 100 % "
+        "(×0.09)",
     )  # fmt: skip
     (line,) = found(made((0, 1, 2, 3, 4), {"": {"all": (30, 210, 347, 499, 647)}}, x="fact.blades"))
     assert (line.kind, round(line.value or 0)) == (K.LINEAR, 152)
@@ -196,7 +197,7 @@ def test_a_gain_in_one_chart_that_costs_in_another_is_a_trade_off() -> None:
         by="test,fact.table",
     )
     (one,) = [each for each in found(chart) if each.kind is K.TRADE_OFF]
-    assert one.sentence.startswith("tuned showed read ×")
+    assert one.sentence.startswith("tuned showed in IOPS against default: read ×")
 
 
 def test_writes_among_reads_cost_more_than_their_share() -> None:
@@ -205,7 +206,8 @@ def test_writes_among_reads_cost_more_than_their_share() -> None:
     (cost,) = [one for one in found(chart) if one.kind is K.MIX_COST]
     assert (
         cost.sentence
-        == "randrw: mixing cost 51 % of the IOPS of randread on average (lower at all 4 points, by up to 60 %)."
+        == "randrw: Writes among the reads cost 51 % of the IOPS of randread on average (lower at all 4 points, "
+        "by up to 60 %)."
     )
     assert cost.single
     same = made((1, 2, 4, 8), {"randread": {"A": reads}, "randrw": {"A": [0.95 * v for v in reads]}})
@@ -262,7 +264,7 @@ def test_curves_that_fall_from_one_limit_say_between_which_values() -> None:
     iops = [60e3, 60e3, 60e3, 59.9e3, 40e3, 20e3, 10e3, 5e3]
     other = [value * 1.002 if n < 4 else value * 1.2 for n, value in enumerate(iops)]
     said = [one.sentence for one in found(made(sizes, {"": {"A": iops, "B": other}}, x="block_size"))]
-    assert any("to 5.00k to 6.00k at queue depth 65536" in sentence for sentence in said), said
+    assert any("to between 5.00k and 6.00k at queue depth 65536" in sentence for sentence in said), said
 
 
 READ_WRITE = ("read", "write")
@@ -272,7 +274,7 @@ def test_an_effect_is_said_for_reads_and_writes_apart_and_a_small_one_only_as_me
     chart = made(READ_WRITE, {"": {"off": (100, 100), "on": (300, 98)}}, x="fact.way", by="scheduler")
     (one,) = found(chart)
     assert (one.kind, one.single) == (K.EFFECT, True)
-    assert one.sentence == "on showed read ×3.00 and write −2.0 % in IOPS against off."
+    assert one.sentence == "on showed in IOPS against off: read ×3.00, write −2.0 %."
     small = made(READ_WRITE, {"": {"off": (100, 100), "on": (131, 91)}}, x="fact.way", by="scheduler")
     assert kinds(small) == [K.RATIOS]
 
@@ -376,7 +378,7 @@ def test_what_else_differs_is_said_with_an_effect() -> None:
     chart = made(READ_WRITE, {"": {"cfq": (100, 100), "noop": (300, 98)}}, x="fact.way", by="scheduler")
     other = Difference(kind=DifferenceKind.CONFOUNDED, name="cache", label="Write cache", text="")
     (one,) = found(replace(chart, differs=(other,)))
-    assert one.sentence.endswith("against cfq; write cache differs, too.")
+    assert one.sentence.endswith("; write cache differs, too.")
 
 
 def test_a_small_load_explains_a_low_first_value_unless_the_rise_is_steeper() -> None:

@@ -69,7 +69,7 @@ def test_what_the_largest_number_reaches_is_stated_as_measured() -> None:
     values = (11970, 37681, 51819, 69872)
     (one,) = found(made((1, 2, 4, 8), {"": {"A": values}}, x="numjobs"))
     assert (one.kind, one.single) == (K.GROWTH, True)
-    assert "×5.84 those at 1 job (73 % of linear scaling)" in one.sentence
+    assert "×5.84 of those at 1 job (73 % of linear scaling)" in one.sentence
 
 
 def test_a_highest_value_inside_is_stated_and_depth_has_no_share_of_linear_scaling() -> None:
