@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test test-quick check bench bench-ingest bench-import bench-size fuzz truth truth-statistics findings faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test test-quick check bench bench-ingest bench-import bench-size fuzz truth truth-search truth-statistics findings faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -89,6 +89,10 @@ fuzz: ## send damaged messages to the decoders and the server, try all changes o
 truth: ## compare measurements and claims with known values (ARGS="drives events repeats statistics")
 	@.ci/setup --tests
 	@$(DEV).truth $(ARGS)
+
+truth-search: ## search generated response surfaces and compare answers with the truth (ARGS="--seeds N --first-seed S")
+	@.ci/setup --tests
+	@$(DEV).truth.search $(ARGS)
 
 truth-statistics: ## simulate pages without real differences and count false claims (ARGS="--pages N --seed S")
 	@.ci/setup --tests

@@ -73,6 +73,7 @@ SHARING = (  # one installation, in this order: those that stop the server come 
 )
 ALONE = (
     Smoke("truth", "dev.truth", ("drives", "events", "--smallest", "--json"), figures),
+    Smoke("truth-search", "dev.truth.search", ("--seeds=2", "--combinations", "200", "--processes=1")),
     Smoke("truth-statistics", "dev.truth.statistics", ("--pages=40", "--scenarios=2", "--processes=1")),
     Smoke("findings", "dev.findings", ("--pages=20", "--combinations=2", "--processes=1")),
     Smoke("bench-size", "dev.bench.pages", ("--results=1", "--samples=1", "--requests=1", "--json"), figures),
