@@ -211,7 +211,7 @@ def _percent(rate: float) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make truth-search", description="Search on generated surfaces.")
-    parser.add_argument("--seeds", type=int, default=200, help="surfaces for each scenario")
+    parser.add_argument("--seeds", type=int, default=40, help="surfaces for each scenario")
     parser.add_argument("--combinations", type=int, choices=list(GRIDS), nargs="+", default=list(GRIDS))
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -46,13 +47,14 @@ def noisy(point: int, chance: np.random.Generator) -> tuple[float | None, float 
     return float(value), float(latency)
 
 
-def searched(search: Search, measure: Measure = noisy) -> list[Measurement]:
+@cache
+def searched(search: Search, measure: Measure = noisy) -> tuple[Measurement, ...]:
     chance = np.random.default_rng(search.seed)
     measurements: list[Measurement] = []
     while points := next_batch(search, measurements):
         batch = 1 + max((each.batch for each in measurements), default=-1)
         measurements += [Measurement(point, batch, *measure(point, chance)) for point in points]
-    return measurements
+    return tuple(measurements)
 
 
 def test_it_finds_the_best_combination_and_spends_the_budget() -> None:
@@ -141,7 +143,7 @@ def test_a_combination_that_failed_is_not_measured_in_a_later_batch() -> None:
 
 
 def test_a_finalist_that_failed_in_one_round_is_not_the_best() -> None:
-    measurements = searched(SEARCH)
+    measurements = [*searched(SEARCH)]
     last = max(place for place, each in enumerate(measurements) if each.point == number_of(*BEST))
     measurements[last] = replace(measurements[last], value=None)
     conclusion = conclude(SEARCH, measurements)
