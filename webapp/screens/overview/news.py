@@ -24,10 +24,11 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Curve:
-    """`pieces` are points of polylines: a level without a value breaks the line. `is_evidence`: the sentence is about
-    it."""
+    """`pieces` are points of polylines: a level without a value breaks the line. `dots` are single values, and those of
+    levels that are no places on an axis. `is_evidence`: the sentence is about it."""
 
     pieces: tuple[str, ...]
+    dots: tuple[tuple[str, str], ...]
     is_evidence: bool
 
 
@@ -97,19 +98,20 @@ def drawing(picture: Picture) -> Drawing | None:
     def up(value: float) -> float:
         return round(HEIGHT - MARGIN - math.log(value / low) / span * (HEIGHT - 2 * MARGIN), 1)
 
-    reach = (WIDTH - 2 * MARGIN) / (len(picture.levels) - 1)
-    curves = tuple(Curve(_pieces(line, reach, up), line.first is not None) for line in lines)
+    reach = (WIDTH - 2 * MARGIN) / max(1, len(picture.levels) - 1)
+    curves = tuple(_curve(line, reach, up, is_connected=picture.ordered) for line in lines)
     names = ", ".join(line.name for line in lines if line.name)
     return Drawing(
         curves, up(1.0) if picture.ratios else None, f"{picture.metric_label} over {picture.x_label}: {names}"
     )
 
 
-def _pieces(line: Line, reach: float, up: Callable[[float], float]) -> tuple[str, ...]:
-    pieces: list[list[str]] = [[]]
+def _curve(line: Line, reach: float, up: Callable[[float], float], *, is_connected: bool) -> Curve:
+    pieces: list[list[tuple[str, str]]] = [[]]
     for place, value in enumerate(line.values):
-        if value is None:
+        if value is not None:
+            pieces[-1].append((f"{MARGIN + place * reach:.1f}", f"{up(value):g}"))
+        if value is None or not is_connected:
             pieces.append([])
-        else:
-            pieces[-1].append(f"{MARGIN + place * reach:.1f},{up(value):g}")
-    return tuple(" ".join(piece) for piece in pieces if len(piece) > 1)
+    lines = tuple(" ".join(map(",".join, piece)) for piece in pieces if len(piece) > 1)
+    return Curve(lines, tuple(piece[0] for piece in pieces if len(piece) == 1), line.first is not None)
