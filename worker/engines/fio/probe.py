@@ -5,6 +5,7 @@ is tried again the next time. A missing feature fails the stream with its name; 
 one.
 """
 
+import mmap
 import os
 import re
 import shutil
@@ -141,13 +142,16 @@ def is_scsi_disk(device: str, sys_block: Path = SYS_BLOCK) -> bool:
 def passthrough_problem(work: FioWorkload, device: str, sys: Path = sysfs.SYS) -> str:
     """Why NVMe commands of this workload cannot be sent to the block device, "" if they can.
 
-    Linux, drivers/nvme/host/ioctl.c: commands to a namespace have no partition, and are not split.
+    Linux, drivers/nvme/host/ioctl.c: commands to a namespace have no partition, and are not split. block/blk-map.c:
+    each page of a buffer may be a segment, and a command with too many fails with EINVAL.
     """
     if not device or not sysfs.nvme_generic(device, sys):
         return f"io_uring_cmd: {device or 'the target'} is not a whole NVMe drive with a generic device (/dev/ng…)."
-    most_kib = sysfs.number(device, "queue/max_hw_sectors_kb", sys)
-    if most_kib and work.largest_io_bytes > most_kib * KIB:
-        return f"io_uring_cmd: {device} accepts commands of at most {most_kib} KiB. Use a smaller block size."
+    limits = (("max_hw_sectors_kb", KIB), ("max_segments", mmap.PAGESIZE))
+    known = [found * unit for name, unit in limits if (found := sysfs.number(device, f"queue/{name}", sys))]
+    most_bytes = min(known, default=work.largest_io_bytes)
+    if work.largest_io_bytes > most_bytes:
+        return f"io_uring_cmd: {device} accepts commands of at most {most_bytes // KIB} KiB. Use a smaller block size."
     return ""
 
 
