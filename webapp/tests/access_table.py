@@ -70,6 +70,8 @@ PAGES: dict[str, Rule] = {
     "overview": look(Who.VIEWER),
     # bench
     "bench": look(Who.VIEWER),
+    "bench_shares": look(Who.VIEWER),
+    "bench_summary": look(Who.VIEWER),
     "bench_csv": look(Who.VIEWER),
     "bench_json": look(Who.VIEWER),
     "bench_parquet": look(Who.VIEWER),
