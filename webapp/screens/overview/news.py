@@ -24,11 +24,10 @@ MOST_LINES = 4
 
 @dataclass(frozen=True)
 class Curve:
-    """`pieces` are points of polylines: a level without a value breaks the line. `dots` are single values, and those of
-    levels that are no places on an axis. `is_evidence`: the sentence is about it."""
+    """`pieces` are points of polylines: a level without a value breaks the line. `is_evidence`: the sentence is about
+    it."""
 
     pieces: tuple[str, ...]
-    dots: tuple[tuple[str, str], ...]
     is_evidence: bool
 
 
@@ -87,10 +86,11 @@ def _item(finding: RunFinding) -> Item:
 
 
 def drawing(picture: Picture) -> Drawing | None:
-    """On a logarithmic axis; None if a value is not positive."""
+    """On a logarithmic axis; None if a value is not positive, or if nothing can be connected by a line: without labels,
+    single dots say nothing."""
     lines = picture.lines[:MOST_LINES]
     values = [value for line in lines for value in line.values if value is not None]
-    if not values or min(values) <= 0:
+    if not values or min(values) <= 0 or not picture.ordered:
         return None
     low, high = (pick([*values, 1.0] if picture.ratios else values) for pick in (min, max))
     span = math.log(high / low) or 1.0
@@ -99,19 +99,20 @@ def drawing(picture: Picture) -> Drawing | None:
         return round(HEIGHT - MARGIN - math.log(value / low) / span * (HEIGHT - 2 * MARGIN), 1)
 
     reach = (WIDTH - 2 * MARGIN) / max(1, len(picture.levels) - 1)
-    curves = tuple(_curve(line, reach, up, is_connected=picture.ordered) for line in lines)
+    curves = tuple(Curve(_pieces(line, reach, up), line.first is not None) for line in lines)
+    if not any(curve.pieces for curve in curves):
+        return None
     names = ", ".join(line.name for line in lines if line.name)
     return Drawing(
         curves, up(1.0) if picture.ratios else None, f"{picture.metric_label} over {picture.x_label}: {names}"
     )
 
 
-def _curve(line: Line, reach: float, up: Callable[[float], float], *, is_connected: bool) -> Curve:
-    pieces: list[list[tuple[str, str]]] = [[]]
+def _pieces(line: Line, reach: float, up: Callable[[float], float]) -> tuple[str, ...]:
+    pieces: list[list[str]] = [[]]
     for place, value in enumerate(line.values):
-        if value is not None:
-            pieces[-1].append((f"{MARGIN + place * reach:.1f}", f"{up(value):g}"))
-        if value is None or not is_connected:
+        if value is None:
             pieces.append([])
-    lines = tuple(" ".join(map(",".join, piece)) for piece in pieces if len(piece) > 1)
-    return Curve(lines, tuple(piece[0] for piece in pieces if len(piece) == 1), line.first is not None)
+        else:
+            pieces[-1].append(f"{MARGIN + place * reach:.1f},{up(value):g}")
+    return tuple(" ".join(piece) for piece in pieces if len(piece) > 1)

@@ -16,6 +16,7 @@ ENOUGH_REPEATS = 3  # for a claim
 MOST_LETTERS = 160  # of the heading
 PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
 _CERTAINTY = re.compile(r" \((?:95 % CI|n = |measured once)[^()]*\)")
+_DOUBT = re.compile(r"\. This (may be (?:chance|drift): [^\n]*)")  # a last sentence of `analysis.words`
 
 
 def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
@@ -27,13 +28,18 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
     sentence = first.sentence if first else outcome.says
     if not sentence:
         return f"Run {run.number} has no valid results"
-    short = _CERTAINTY.sub("", sentence).split("\n")[0].rstrip(".")
+    short = _stated(sentence.split("\n")[0])
     return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
+
+
+def _stated(sentence: str) -> str:
+    """Without its interval and its doubt."""
+    return _DOUBT.sub("", _CERTAINTY.sub("", sentence)).rstrip(".")
 
 
 def below_heading(findings: FindingList, heading: str) -> FindingList:
     """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
-    if not findings.first or heading != _CERTAINTY.sub("", findings.first[0].finding.sentence).rstrip("."):
+    if not findings.first or heading != _stated(findings.first[0].finding.sentence):
         return findings
     first, *others = findings.first
     certainty = "; ".join(text.strip(" ()") for text in _CERTAINTY.findall(first.finding.sentence))
@@ -53,7 +59,7 @@ def trust(
     run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome, findings: FindingList
 ) -> Iterator[Trust]:
     """Only what is known; a run without results has none. What differs from the previous run counts if the heading is
-    about both."""
+    about both. The doubt of the finding that the heading states stands here."""
     done = [trial for trial in trials if trial.state == TrialState.DONE]
     if not done:
         return
@@ -67,6 +73,8 @@ def trust(
         of_runs = [each.finding for each in findings.first[:1] if each.finding.kind in PREVIOUS_RUN]
         cautions = any([*(line.caution for line in outcome.lines), *(finding.caution for finding in of_runs)])
         yield Trust("something else differs, too" if cautions else "nothing else differs", not cautions)
+    if findings.first and (doubt := _DOUBT.search(findings.first[0].finding.sentence)):
+        yield Trust(doubt[1].rstrip("."), is_good=False)
     if settings:
         troubled = any(row.trouble for row in settings)
         yield Trust("settings not restored" if troubled else "settings restored", not troubled)

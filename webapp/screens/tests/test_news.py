@@ -1,9 +1,9 @@
 """The small pictures of findings on the overview."""
 
-from msgspec.structs import replace as changed
+from msgspec.structs import replace
 
 from webapp.analysis.evidence import Line, Picture
-from webapp.screens.overview.news import Drawing, drawing
+from webapp.screens.overview.news import drawing
 
 VALUES = Picture(
     metric="iops", metric_label="IOPS", x_label="Queue depth", levels=("1", "2", "4"), ordered=True, ratios=False,
@@ -14,24 +14,14 @@ VALUES = Picture(
 )  # fmt: skip
 
 
-def drawn(picture: Picture) -> Drawing:
-    made = drawing(picture)
+def test_a_level_without_a_value_breaks_a_line() -> None:
+    made = drawing(VALUES)
     assert made
-    return made
+    assert [(len(curve.pieces), curve.is_evidence) for curve in made.curves] == [(1, True), (0, False)]
 
 
-def test_a_level_without_a_value_breaks_a_line_and_a_single_value_is_a_dot() -> None:
-    whole, broken = drawn(VALUES).curves
-    assert (len(whole.pieces), whole.dots, whole.is_evidence) == (1, (), True)
-    assert (broken.pieces, len(broken.dots), broken.is_evidence) == ((), 2, False)
-
-
-def test_levels_that_are_no_places_on_an_axis_are_not_connected() -> None:
-    whole, _ = drawn(changed(VALUES, ordered=False)).curves
-    assert whole.pieces == ()
-    assert [x for x, _ in whole.dots] == ["5.0", "118.0", "231.0"]
-
-
-def test_one_level_is_drawn() -> None:
-    one = changed(VALUES, levels=("1",), lines=(Line(name="a", values=(100.0,), first=0, last=0),))
-    assert [len(curve.dots) for curve in drawn(one).curves] == [1]
+def test_what_no_line_can_connect_has_no_picture() -> None:
+    assert drawing(replace(VALUES, ordered=False)) is None  # levels that are no places on an axis
+    assert drawing(replace(VALUES, lines=VALUES.lines[1:])) is None
+    one = Line(name="a", values=(100.0,), first=0, last=0)
+    assert drawing(replace(VALUES, levels=("1",), lines=(one,))) is None

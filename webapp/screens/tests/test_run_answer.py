@@ -16,7 +16,7 @@ from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.findings import FindingList
-from webapp.screens.runs.answer import below_heading
+from webapp.screens.runs.answer import below_heading, heading, trust
 from webapp.screens.runs.multiples import Chart, multiples_of
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.plans import a_version
@@ -115,9 +115,26 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
     assert below_heading(findings, "bfq is 8 % …") == findings  # the heading was cut
 
 
+def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) -> None:
+    page = shown(operator, run)
+    first = page["findings"].first[0]
+    sentence = (
+        "bfq is 8 % slower than none (95 % CI 7 % to 9 %, n = 3). This may be chance: 3 repeats do not exclude it."
+    )
+    finding = msgspec.structs.replace(first.finding, sentence=sentence)
+    findings = FindingList((replace(first, finding=finding, text=sentence),), (), ())
+    title = heading(run, findings, page["outcome"])
+    assert title == "bfq is 8 % slower than none"
+    assert below_heading(findings, title).first[0].text.endswith(": 95 % CI 7 % to 9 %, n = 3")
+    doubts = [
+        each.words for each in trust(run, list(run.trials.all()), (), page["outcome"], findings) if not each.is_good
+    ]
+    assert doubts == ["may be chance: 3 repeats do not exclude it"]
+
+
 def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:
-    trust = {each.words: each.is_good for each in shown(operator, run)["trust"]}
-    assert trust == {"6 repeats, random order": True, "nothing else differs": True}
+    reasons = {each.words: each.is_good for each in shown(operator, run)["trust"]}
+    assert reasons == {"6 repeats, random order": True, "nothing else differs": True}
 
 
 def test_what_differs_from_the_previous_run_counts_if_the_heading_is_about_both(operator: Client, db: None) -> None:
