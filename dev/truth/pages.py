@@ -198,7 +198,7 @@ def _row(trial: PlannedTrial) -> ResultRow:
     return ResultRow(
         **(
             dict.fromkeys(ResultRow.__struct_fields__, "")
-            | {"device_share": None, "settings_changed": False, "time_known": True}
+            | {"device_share": None, "metrics": {}, "settings_changed": False, "time_known": True}
             | given
         )
     )
