@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import RunFinding
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -22,24 +23,32 @@ _DOUBT = re.compile(r"\. This (may be (?:chance|drift): [^\n]*)")  # a last sent
 def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
     """The most important finding, without its interval, which stands below. A ratio between charts does not answer what
     the plan asked, so it is no heading."""
-    first = findings.first[0].finding if findings.first else None
-    if first and first.kind in BETWEEN_CHARTS and outcome.undecided:
+    stated = _finding_of_heading(findings, outcome)
+    if findings.first and stated is None:
         return outcome.undecided
-    sentence = first.sentence if first else outcome.says
+    sentence = stated.sentence if stated else outcome.says
     if not sentence:
         return f"Run {run.number} has no valid results"
-    short = _stated(sentence.split("\n")[0])
+    short = _short(sentence.split("\n")[0])
     return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
 
 
-def _stated(sentence: str) -> str:
+def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding | None:
+    """None if there is none, or if the heading says that nothing is decided."""
+    if not findings.first:
+        return None
+    first = findings.first[0].finding
+    return None if first.kind in BETWEEN_CHARTS and outcome.undecided else first
+
+
+def _short(sentence: str) -> str:
     """Without its interval and its doubt."""
     return _DOUBT.sub("", _CERTAINTY.sub("", sentence)).rstrip(".")
 
 
 def below_heading(findings: FindingList, heading: str) -> FindingList:
     """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
-    if not findings.first or heading != _stated(findings.first[0].finding.sentence):
+    if not findings.first or heading != _short(findings.first[0].finding.sentence):
         return findings
     first, *others = findings.first
     certainty = "; ".join(text.strip(" ()") for text in _CERTAINTY.findall(first.finding.sentence))
@@ -59,10 +68,11 @@ def trust(
     run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome, findings: FindingList
 ) -> Iterator[Trust]:
     """Only what is known; a run without results has none. What differs from the previous run counts if the heading is
-    about both. The doubt of the finding that the heading states stands here."""
+    about both. That the finding in the heading may be chance or drift is a reason not to trust it."""
     done = [trial for trial in trials if trial.state == TrialState.DONE]
     if not done:
         return
+    stated = _finding_of_heading(findings, outcome)
     repeats = max(trial.repeat for trial in done)
     is_random = run.version.document.get("order", Order.RANDOMISED) == Order.RANDOMISED
     if repeats < ENOUGH_REPEATS:
@@ -70,10 +80,10 @@ def trust(
     else:
         yield Trust(f"{repeats} repeats, {'random order' if is_random else 'in listed order'}", is_random)
     if outcome.lines:
-        of_runs = [each.finding for each in findings.first[:1] if each.finding.kind in PREVIOUS_RUN]
-        cautions = any([*(line.caution for line in outcome.lines), *(finding.caution for finding in of_runs)])
+        of_runs = stated.caution if stated and stated.kind in PREVIOUS_RUN else ""
+        cautions = any([*(line.caution for line in outcome.lines), of_runs])
         yield Trust("something else differs, too" if cautions else "nothing else differs", not cautions)
-    if findings.first and (doubt := _DOUBT.search(findings.first[0].finding.sentence)):
+    if stated and (doubt := _DOUBT.search(stated.sentence)):
         yield Trust(doubt[1].rstrip("."), is_good=False)
     if settings:
         troubled = any(row.trouble for row in settings)

@@ -132,6 +132,17 @@ def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) ->
     assert doubts == ["may be chance: 3 repeats do not exclude it"]
 
 
+def test_the_doubt_of_a_finding_that_is_not_in_the_heading_does_not_stand_below_it(operator: Client, run: Run) -> None:
+    page = shown(operator, run)
+    first = page["findings"].first[0]
+    sentence = "write against read: +78 % in IOPS. This may be chance: 3 repeats do not exclude it."
+    finding = msgspec.structs.replace(first.finding, sentence=sentence, kind=FindingKind.RATIOS)
+    findings = FindingList((replace(first, finding=finding, text=sentence),), (), ())
+    outcome = replace(page["outcome"], undecided="No certain difference between levels of I/O scheduler")
+    assert heading(run, findings, outcome) == outcome.undecided
+    assert all(each.is_good for each in trust(run, list(run.trials.all()), (), outcome, findings))
+
+
 def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:
     reasons = {each.words: each.is_good for each in shown(operator, run)["trust"]}
     assert reasons == {"6 repeats, random order": True, "nothing else differs": True}
