@@ -125,18 +125,18 @@ def simulated(scenario: Scenario, seed: int) -> Outcome:
             rate, latency = np.exp([truth.rate[point] + noise[0], truth.latency[point] + 2 * noise[1]]).tolist()
             measurements.append(Measurement(point, batch, rate, latency if scenario.limited else None))
     conclusion = conclude(search, measurements)
-    found = truth.rate[conclusion.point]
+    reached = truth.rate[conclusion.point]
     best = truth.rate[truth.latency <= limit].max() if limit is not None else truth.rate.max()
     covered = [_is_covered(search, truth, conclusion.point, effect) for effect in conclusion.effects]
     return Outcome(
-        share=math.exp(found - best),
+        share=math.exp(reached - best),
         bound=conclusion.bound,
-        is_bound_true=bool(best - found <= math.log1p(conclusion.bound)),
+        is_bound_true=bool(best - reached <= math.log1p(conclusion.bound)),
         latency_ratio=0.0 if limit is None else math.exp(truth.latency[conclusion.point] - limit),
         effects=len(covered),
         effects_covered=sum(covered),
         are_runners_up_covered=all(
-            each.low <= math.exp(truth.rate[each.point] - found) <= each.high for each in conclusion.runners_up
+            each.low <= math.exp(truth.rate[each.point] - reached) <= each.high for each in conclusion.runners_up
         ),
         random_share=math.exp(truth.rate[_random(search, truth, scenario.noise, chance)] - best),
     )

@@ -157,9 +157,9 @@ def _references(run: Run) -> list[tuple[int, str]]:
         return []
     published = Origin.objects.filter(imported__slug__isnull=False, drive__in=models)
     judging = run.version.plan.baselines.filter(target__in=run.targets.all()).exclude(imported=None)
-    stated = published.exclude(imported__in=judging.values("imported")).order_by("imported__number", "drive")
+    origins = published.exclude(imported__in=judging.values("imported")).order_by("imported__number", "drive")
     layouts: dict[tuple[int, str], set[str]] = {}
-    for number, model, layout in stated.values_list("imported__number", "drive", "layout").distinct():
+    for number, model, layout in origins.values_list("imported__number", "drive", "layout").distinct():
         layouts.setdefault((number, model), set()).add(layout)
     return [table for table, stated in layouts.items() if stated <= SINGLE]
 

@@ -1,4 +1,4 @@
-"""The conditions that all compared points share. A page states them once, above its numbers, and not in each label."""
+"""The conditions that all compared points share. A page states them once, and not in each label."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 

@@ -89,11 +89,11 @@ def _compatible(mains: Mapping[str, Main], others: Mapping[str, Main]) -> dict[s
     keys_by_main: dict[Main, set[str]] = {}
     for key, main in others.items():
         keys_by_main.setdefault(main, set()).add(key)
-    found = {
+    keys_of = {
         main: frozenset(key for other, keys in keys_by_main.items() if _may_be_equal(main, other) for key in keys)
         for main in set(mains.values())
     }
-    return {key: found[main] for key, main in mains.items()}
+    return {key: keys_of[main] for key, main in mains.items()}
 
 
 def _may_be_equal(main: Main, other: Main) -> bool:

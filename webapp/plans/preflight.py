@@ -22,7 +22,7 @@ from worker.contract.inventory import Capabilities, Inventory
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 from worker.recipes import installation_words, missing_features
-from worker.recipes.layouts.problems import in_words, needed
+from worker.recipes.layouts.problems import needed, with_package
 from worker.recipes.steps import writes
 
 # Compares the maximum that a plan would write with the drives' rated endurance.
@@ -163,7 +163,7 @@ def _parts(trial: PlannedTrial) -> tuple[object, ...]:
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
     lacks = [lack for work in trial.workloads for lack in _missing(work, offered)]
     if trial.layout:
-        lacks += [in_words(part) for part in needed(trial.layout) if part not in offered.layouts]
+        lacks += [f"layouts with {with_package(part)}" for part in needed(trial.layout) if part not in offered.layouts]
     return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
 
 

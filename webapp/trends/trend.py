@@ -58,8 +58,8 @@ def facts_of(runs: Sequence[Run], target: Target, keys: Collection[str]) -> dict
 
 
 def changes(runs: Iterable[RunFacts]) -> Iterator[tuple[Change, ...]]:
-    """What differs in each run from the runs before, by name. A fact that a run does not state keeps its value, and one
-    that becomes known is no change: a worker reports more than an older one."""
+    """What differs in each run from the runs before, by name. A fact that a run does not state keeps its value. A fact
+    that is stated for the first time is no change, because a newer worker reports more facts."""
     known: dict[str, frozenset[str]] = {}
     for facts in runs:
         names = sorted(name for name in known.keys() & facts.keys() if known[name] != facts[name])

@@ -28,7 +28,7 @@ from worker.link.registration import Registration, known_capabilities, offered
 from worker.link.spool import RESERVE_BYTES, Spool, SpoolFull
 from worker.link.targets import layouts_here, read_policy, report_targets_here
 from worker.process.scope import isolation
-from worker.recipes.layouts.problems import PACKAGES, in_words
+from worker.recipes.layouts.problems import PACKAGES, with_package
 from worker.settings import SETTING_NAMES
 
 # Ready-made `[[target]]` tables for drives that the policy does not list.
@@ -234,7 +234,7 @@ def _layouts() -> Check:
     """For a policy with pools."""
     parts = offered()
     can = f"can be built on pools: {', '.join(parts) or 'none'}"
-    lacking = [in_words(part).removeprefix("layouts with ") for part in PACKAGES if part not in parts]
+    lacking = [with_package(part) for part in PACKAGES if part not in parts]
     if not lacking or os.geteuid() != 0:
         return Check("layouts", State.OK if parts else State.NOTE, can)
     advice = "Install the packages whose layouts you want to measure; the kernel must support them too."

@@ -115,14 +115,14 @@ def rank(asked: Question) -> Ranking:
     loads = list(catalogue.counts)
     parts = {each for each in loads if any(part.fits(each) for part in asked.use_case.parts)}
     wanted = [{load} if load else set(), parts, _curve(load, loads) if load else set()]
-    found = read(catalogue, wanted, asked.filter)
-    products = products_of(found.rows, asked.ranked)
+    results = read(catalogue, wanted, asked.filter)
+    products = products_of(results.rows, asked.ranked)
     rates = cells_of(products, asked.ranked, RATE, across_hosts=asked.across_hosts)
     is_rate = asked.metric == RATE
     cells = rates if is_rate else cells_of(products, asked.ranked, asked.metric, across_hosts=asked.across_hosts)
-    scores = tuple(scores_of(rates, asked)) if found.sets > 1 else ()
-    unread = ("", "scores", "shared ceilings")[found.sets :]
-    return Ranking(asked, whole, catalogue, load, cells, found.rows, unread, found.newest, scores)
+    scores = tuple(scores_of(rates, asked)) if results.sets > 1 else ()
+    unread = ("", "scores", "shared ceilings")[results.sets :]
+    return Ranking(asked, whole, catalogue, load, cells, results.rows, unread, results.newest, scores)
 
 
 def _curve(load: Load, loads: Iterable[Load]) -> set[Load]:

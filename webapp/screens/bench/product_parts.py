@@ -57,14 +57,14 @@ def product_parts(product: Product) -> ProductParts | None:
     rows = history.read.rows[product]
     if not rows:
         return None
-    current = newest(rows)
-    older = len(rows) - len(current)
-    found = matched_of(history.asked, replace(history.read, rows={product: current})) if older else history
+    newest_rows = newest(rows)
+    older = len(rows) - len(newest_rows)
+    current = matched_of(history.asked, replace(history.read, rows={product: newest_rows})) if older else history
     times = [
-        one for one in _over_time(found, history, product) if any(len(own) >= MIN_RUNS for own in one.values.values())
+        one for one in _over_time(current, history, product) if any(len(own) >= MIN_RUNS for own in one.values.values())
     ]
     of_product = runs(rows)
-    names, colours = found.matched.names, list(found.colours.values())
+    names, colours = current.matched.names, list(current.colours.values())
     return ProductParts(
         product=product,
         name=names[product],
@@ -72,25 +72,25 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         older=older,
-        unfinished=tuple(unfinished_sentences(current)),
-        headlines=tuple(shown_row(found, row, found.matched.texts[row.workload.key]) for row in found.headlines),
+        unfinished=tuple(unfinished_sentences(newest_rows)),
+        headlines=tuple(shown_row(current, row, current.matched.texts[row.workload.key]) for row in current.headlines),
         charts=(
-            *(_chart(names[product], time_table(one, _words(found, one)), colours_of(one.values)) for one in times),
+            *(_chart(names[product], time_table(one, _words(current, one)), colours_of(one.values)) for one in times),
             *(
                 _chart(names[product], curve_table(curve, names), dict(zip(names.values(), colours, strict=True)))
-                for curve in found.curves
+                for curve in current.curves
             ),
         ),
         payload=BenchCharts(
             charts=(
                 *(time_chart(one) for one in times),
-                *(curve_chart(curve, names, found.colours) for curve in found.curves),
+                *(curve_chart(curve, names, current.colours) for curve in current.curves),
             )
         ),
         runs=tuple(of_product[:MAX_RUNS]),
         run_count=len(of_product),
         changes=tuple(changes(rows)),
-        cut=found.read.limit if found.read.cut else 0,
+        cut=current.read.limit if current.read.cut else 0,
     )
 
 
@@ -109,7 +109,7 @@ def _words(found: SideBySide, one: OverTime) -> str:
     return " · ".join(words)
 
 
-def _over_time(found: SideBySide, history: SideBySide, product: Product) -> list[OverTime]:
+def _over_time(current: SideBySide, history: SideBySide, product: Product) -> list[OverTime]:
     """The headlines in all runs."""
-    rates = [row for row in found.headlines if row.panel.choice == RATE]
+    rates = [row for row in current.headlines if row.panel.choice == RATE]
     return [over_time(history.matched, product, row.title, row.panel, row.workload) for row in rates]

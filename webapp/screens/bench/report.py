@@ -260,22 +260,22 @@ def _report(query: str, asked: Asked) -> BenchReport:
     )
 
 
-def _columns(found: SideBySide) -> Sequence[ReportColumn]:
-    return [_column(found, product, rows) for product, rows in found.read.rows.items()]
+def _columns(compared: SideBySide) -> Sequence[ReportColumn]:
+    return [_column(compared, product, rows) for product, rows in compared.read.rows.items()]
 
 
-def _column(found: SideBySide, product: Product, rows: Sequence[ResultRow]) -> ReportColumn:
+def _column(compared: SideBySide, product: Product, rows: Sequence[ResultRow]) -> ReportColumn:
     days = sorted({at.astimezone(UTC).date() for row in rows if (at := row.stated_at)})
-    place = found.products.index(product)
-    shown = [cell for group in found.groups for row in group.rows if (cell := row.cells[place])]
+    place = compared.products.index(product)
+    shown = [cell for group in compared.groups for row in group.rows if (cell := row.cells[place])]
     repeats = [cell.cell.summary.n for cell in shown]
     return ReportColumn(
-        name=found.matched.names[product],
-        kind=found.kind_of(product),
-        colour=found.colours[product],
-        is_baseline=product == found.matched.baseline,
+        name=compared.matched.names[product],
+        kind=compared.kind_of(product),
+        colour=compared.colours[product],
+        is_baseline=product == compared.matched.baseline,
         results=len(rows),
-        is_cut=product in found.read.cut,
+        is_cut=product in compared.read.cut,
         runs=tuple(sorted({row.run for row in rows if row.run})),
         imports=tuple(sorted({row.import_title for row in rows if row.imported})),
         first_day=days[0] if days else None,

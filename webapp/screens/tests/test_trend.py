@@ -70,7 +70,7 @@ def test_it_shows_steps_with_their_date_size_and_what_changed(operator: Client, 
 
 
 def test_trend_and_target_name_the_same_changes(operator: Client, nights: Nights) -> None:
-    """A fact that becomes known is no change, and one that a run does not state keeps its value."""
+    """A fact that is stated for the first time is no change, and one that a run does not state keeps its value."""
     for nodes in ({}, {"host.numa_nodes": "1"}, {}, {"host.numa_nodes": "2"}):
         nights.run(1000, facts=FACTS | nodes)
     expected = [(4, "host.numa_nodes", "1", "2")]

@@ -148,7 +148,7 @@ def passthrough_problem(work: FioWorkload, device: str, sys: Path = sysfs.SYS) -
     if not device or not sysfs.nvme_generic(device, sys):
         return f"io_uring_cmd: {device or 'the target'} is not a whole NVMe drive with a generic device (/dev/ng…)."
     limits = (("max_hw_sectors_kb", KIB), ("max_segments", mmap.PAGESIZE))
-    known = [found * unit for name, unit in limits if (found := sysfs.number(device, f"queue/{name}", sys))]
+    known = [count * unit for name, unit in limits if (count := sysfs.number(device, f"queue/{name}", sys))]
     most_bytes = min(known, default=work.largest_io_bytes)
     if work.largest_io_bytes > most_bytes:
         return f"io_uring_cmd: {device} accepts commands of at most {most_bytes // KIB} KiB. Use a smaller block size."

@@ -50,10 +50,9 @@ PACKAGES = {
 }  # fmt: skip
 
 
-def in_words(part: str) -> str:
-    """A missing part, such as `layouts with md (package mdadm)`. The kernel must support it too."""
-    package = f" (package {PACKAGES[part]})" if part in PACKAGES else ""
-    return f"layouts with {part}{package}"
+def with_package(part: str) -> str:
+    """`md (package mdadm)`. The kernel must support the part too."""
+    return f"{part} (package {PACKAGES[part]})" if part in PACKAGES else part
 
 
 def needed(layout: Layout) -> tuple[str, ...]:
