@@ -192,7 +192,8 @@ def end_import(imported: Import, *, by: User | None) -> Import:
 
 @transaction.atomic
 def undo_import(imported: Import, *, by: User | None) -> None:
-    """Delete everything that the import brought. Raises Refusal for a reference, and for somebody else's import."""
+    """Delete everything that the import brought. Raises Refusal for a reference, and for somebody else's import;
+    Import.DoesNotExist if it was undone meanwhile."""
     if imported.slug is not None:
         raise Refusal(
             "import_reference",
@@ -200,9 +201,10 @@ def undo_import(imported: Import, *, by: User | None) -> None:
         )
     if by is not None and not by.is_administrator and imported.created_by_id != by.pk:
         raise Refusal("import_of_another", f"Only its owner or an admin may undo import {imported.number}.")
-    audit(by=by, action="import.undo", on=imported, detail={"title": imported.title, "results": imported.results_made})
+    locked = Import.objects.select_for_update().get(pk=imported.pk)
+    audit(by=by, action="import.undo", on=locked, detail={"title": locked.title, "results": locked.results_made})
     try:
-        imported.delete()
+        locked.delete()
     except ProtectedError as error:
         used = ", ".join(sorted(map(str, error.protected_objects)))
         raise Refusal(

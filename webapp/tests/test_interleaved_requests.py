@@ -290,6 +290,7 @@ FAULTS = (
     (host, "remove", "inventory"),  # 500
     (open_run, "cancel", "remove host"),  # 500
     (person, "add", "add again"),  # two people whose names differ in case only
+    (an_import_of, "undo", "undo"),  # two entries of the audit for one import
     (schedule, "follow", "delete"),  # a schedule that follows a deleted one, for ever
 )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from worker.cli import main, sandbox, uninstall
+from worker.guard.tests import rig
 from worker.journal import Baseline, Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="only root may uninstall")]
@@ -118,7 +119,7 @@ def test_it_refuses_while_something_is_mounted_in_a_folder_that_it_removes(
     try:
         assert installed.uninstall("--yes") == 2
     finally:
-        subprocess.run(["umount", str(point)], check=True)
+        rig.unmount(point)
     assert f"umount {point}" in capsys.readouterr().err
     assert (elsewhere / "data").exists()
     assert len(installed.left()) == 6
@@ -135,7 +136,7 @@ def test_it_removes_no_files_of_a_directory_that_is_mounted_among_the_test_files
     try:
         assert installed.uninstall("--yes") == 1
     finally:
-        subprocess.run(["umount", str(point)], check=True)
+        rig.unmount(point)
     assert "folder is a mount point" in capsys.readouterr().err
     assert (elsewhere / "data").exists()
 

@@ -76,6 +76,17 @@ def detach(device: str) -> None:
     until(lambda: not backing.exists(), DETACH_LIMIT_S, lambda: f"{device} is still open")
 
 
+def unmount(point: Path | str) -> None:
+    """Unmount. It is busy for a moment if another test looks at all mounts or open files."""
+
+    def has_ended() -> bool:
+        done = subprocess.run(["umount", str(point)], check=False, capture_output=True, text=True, timeout=30)
+        assert done.returncode == 0 or "busy" in done.stderr, done.stderr
+        return done.returncode == 0
+
+    until(has_ended, DETACH_LIMIT_S, lambda: f"{point} is still busy")
+
+
 @contextmanager
 def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
     if fresh:
@@ -85,7 +96,7 @@ def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
     try:
         yield point
     finally:
-        run("umount", str(point))
+        unmount(point)
 
 
 @contextmanager
@@ -210,6 +221,6 @@ def bound_later() -> Iterator[Callable[[Path, Path], None]]:
         def bind(source: Path, point: Path) -> None:
             if subprocess.run(["mount", "--bind", str(source), str(point)], check=False).returncode:
                 pytest.skip("mounts are not allowed here")
-            unmounting.callback(run, "umount", str(point))
+            unmounting.callback(unmount, point)
 
         yield bind

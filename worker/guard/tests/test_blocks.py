@@ -99,7 +99,7 @@ def test_it_refuses_a_file_hidden_under_another_of_the_same_name(allowed: Policy
     try:
         assert refusal(stream, allowed).code == "guard_serial_changed"
     finally:
-        rig.run("umount", str(file))
+        rig.unmount(file)
 
 
 def test_it_refuses_a_serial_that_changed(tmp_path: Path, device: str, file: Path) -> None:

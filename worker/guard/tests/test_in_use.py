@@ -216,7 +216,7 @@ def test_a_lease_ends_for_what_was_built_on_it(device: str, tmp_path: Path) -> N
         with pytest.raises(ValueError, match="not held"):
             _ = held.fd
     assert usage.read_usage().mounts_of(Path(device).name)
-    rig.run("umount", str(point))
+    rig.unmount(point)
 
 
 @pytest.mark.root

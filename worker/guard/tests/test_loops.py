@@ -300,7 +300,7 @@ def test_it_finds_an_image_that_is_mounted_without_a_loop_device(
         with guard.admit(rig.stream(allowed), allowed, ()):
             pass  # another image
     finally:
-        rig.run("umount", str(point))
+        rig.unmount(point)
 
 
 @pytest.mark.parametrize("way", ["relative", "replaced", "descriptor", "lazy"])

@@ -76,7 +76,7 @@ def test_it_is_correct_on_common_file_systems(kind: str, tmp_path: Path) -> None
             assert unwritten_on(tmp_path / "mnt") == [100, 90, 90, 0, 0, 0]
             assert shared_on(tmp_path / "mnt") == ([0, 0] if kind == "ext4" else [0, 40])
         finally:
-            rig.run("umount", str(tmp_path / "mnt"))
+            rig.unmount(tmp_path / "mnt")
 
 
 def unwritten_on(folder: Path) -> list[float]:

@@ -61,7 +61,7 @@ class Rack:
         """What a failed test left mounted would keep the loop devices for all later tests."""
         for _device, mount in usage.read_usage().mounts:
             if mount.point.startswith(str(self.state)):
-                rig.run("umount", mount.point)
+                rig.unmount(mount.point)
 
     def assert_blank(self) -> None:
         assert [

@@ -141,7 +141,7 @@ def test_it_leaves_blank_drives_where_a_command_fails(rack: Rack) -> None:
 
 def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     built = rack.build("single / ext4")
-    rig.run("umount", built.mount_point)
+    rig.unmount(built.mount_point)
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[0])
     with pytest.raises(LayoutFailed, match="contains ext4 precious") as failure:
         rack.take_down(built)
@@ -252,7 +252,7 @@ def test_it_does_not_take_down_what_is_in_use(rack: Rack, monkeypatch: pytest.Mo
 
 def test_it_says_that_a_drive_is_gone(rack: Rack, tmp_path: Path) -> None:
     record = rack.build("single / ext4").record
-    rig.run("umount", record.mount_point)
+    rig.unmount(record.mount_point)
     rig.detach(rack.devices[0])
     with pytest.raises(LayoutFailed, match="connect it again") as failure:
         taking_down.take_down(record, state=rack.state, journal=rack.journal)

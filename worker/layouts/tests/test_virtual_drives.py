@@ -151,7 +151,7 @@ def test_it_uses_no_slot_without_the_word_experimental(bench: Bench) -> None:
 def test_it_takes_down_after_a_crash_between_any_two_steps(bench: Bench) -> None:
     """The worker dies when the virtual drive is made and its disk is not yet known."""
     built = bench.build("vd raid1 x2 strip 64k / ext4")
-    rig.run("umount", built.mount_point)
+    rig.unmount(built.mount_point)
     (made,) = built.record.virtual_drives
     for known in ((), (MadeDrive(made.name, made.wwn),)):
         half = msgspec.structs.replace(built.record, virtual_drives=known)

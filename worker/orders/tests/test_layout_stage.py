@@ -288,7 +288,7 @@ def test_it_refuses_a_pool_that_was_changed_since(rack: Rack) -> None:
 def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     assert run(rack, order(rack, "single / ext4"))[0].outcome is Outcome.DONE
     (record,) = rack.journal.layouts()
-    rig.run("umount", record.mount_point)
+    rig.unmount(record.mount_point)
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[0])
     end, _ = run(rack, order(rack, "single / xfs"))
     assert (end.code, rack.journal.layouts()) == ("layout_held", (record,))

@@ -107,7 +107,7 @@ def test_a_copy_in_the_kernel_that_is_a_reflink_is_told_apart(tmp_path: Path, ki
             result = scratch.run(scratch.stream(method=CopyMethod.KERNEL))
         finally:
             os.close(scratch.fd)
-            rig.run("umount", str(tmp_path / "mnt"))
+            rig.unmount(tmp_path / "mnt")
     assert result.metrics["shared_percent"] == shared
 
 
