@@ -59,7 +59,7 @@ class Job:
     given: dict[str, Line] = field(default_factory=dict)  # option -> its last line
     sources: dict[str, Line] = field(default_factory=dict)  # factor -> the line that set it
     set_by: dict[str, tuple[str, ...]] = field(default_factory=dict)  # option -> the factors that it set
-    complete: bool = True  # False: an option lacks the value of a variable
+    complete: bool = True  # False: an option lacks the value of a variable, or an included file is missing
 
     @property
     def name(self) -> str:
@@ -116,12 +116,11 @@ def _is_device(name: str) -> bool:
 
 def read_job(section: Section) -> Job:
     """A section's factors; its errors are in `problems`."""
-    job = Job(section)
+    job = Job(section, complete=all(line.complete for line in section.lines))
     kb_base = 1000 if any((line.option, line.value) == ("kb_base", "1000") for line in section.lines) else 1024
     for option, line in _last_lines(job).items():
         if line.complete:
             _take(job, ALLOWED[option], line, kb_base)
-        job.complete &= line.complete
     if not job.problems and job.complete:
         job.values = dict(_FIO_DEFAULTS) | job.values
         _whole(job)
@@ -428,9 +427,8 @@ def _end(job: Job) -> None:
     elif "size" in job.given or job.file_names:
         values["passes"] = loops
     else:
-        job.problems.append(
-            JobProblem(job.section.number, "", f"[{job.name}] never ends: give it a size or a runtime.")
-        )
+        words = f"[{job.name}] has neither a size nor a file or device, which fio refuses, too. Give it a size or a runtime."
+        job.problems.append(JobProblem(job.section.number, "", words))
 
 
 def _map(job: Job) -> None:

@@ -68,7 +68,7 @@ class Line:
     option: str
     value: str  # "" without a value
     file: str = ""  # the included file with its line: `common.fio, line 3`
-    complete: bool = True  # a variable without a value is a problem of the file
+    complete: bool = True  # a variable without a value or an include without its file is a problem of the file
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,7 @@ class _Reading:
         included = self.files.get(name, self.files.get(PurePosixPath(name).name))
         if included is None:
             self.problems.append(JobProblem(number, "include", f"needs the file `{name}`: give it with the job file."))
+            self._add(Line(number, "include", name, complete=False))
             return
         if depth > MAX_DEPTH:
             words = f"of `{name}` is the {MAX_DEPTH + 1}th in each other. Put the text into one file."
@@ -204,8 +205,11 @@ class _Reading:
         self._count(1)
         replaced, complete = self._with_values(number, text)
         option, _, value = (piece.strip() for piece in replaced.partition("="))
+        self._add(Line(number, option, value, file, complete))
+
+    def _add(self, line: Line) -> None:
         lines = self.common if self.in_global else self.jobs[-1][2]
-        lines.append(Line(number, option, value, file, complete))
+        lines.append(line)
 
     def _with_values(self, number: int, text: str) -> tuple[str, bool]:
         """The text with the values of its variables, and whether all have one.

@@ -135,6 +135,10 @@ def test_it_names_the_line_and_the_option_that_it_refuses(option: str, words: st
     assert {line for line, _, _ in problems} <= {2, 3, 4, 5}
 
 
+def test_only_the_missing_file_is_named_if_the_size_may_be_in_it() -> None:
+    assert [option for _, option, _ in refused("[global]\ninclude other.fio\n[a]\nrw=read\n")] == ["include"]
+
+
 def test_it_names_everything_at_once() -> None:
     problems = refused("[a]\nsize=1m\nfoo=1\nbar\nbs=0\n")
     assert [(line, option) for line, option, _ in problems] == [(3, "foo"), (4, "bar"), (5, "bs")]
@@ -157,7 +161,7 @@ def test_lines_before_the_first_section_are_one_problem() -> None:
         ("", "no job in this file"),
         ("[global]\nsize=1m", "no job in this file"),
         ("size=1m\n[a]\n", "before the first section"),
-        ("[a]\nrw=read\n", "never ends"),
+        ("[a]\nrw=read\n", "neither a size nor a file"),
         ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs exceed the maximum of 50"),
         ("#" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
     ],
