@@ -155,7 +155,8 @@ class RunDetail(RunOut):
 
     @staticmethod
     def resolve_again_of(run: Run) -> int | None:
-        return run.again_of.number if run.again_of else None
+        """None also for a run that was deleted after `run` was read."""
+        return Run.objects.filter(again=run).values_list("number", flat=True).first()
 
     @staticmethod
     def resolve_targets(run: Run) -> list[str]:

@@ -69,16 +69,17 @@ def change_group(*, group: HostGroup, title: str, members: Sequence[MemberSpec],
 @transaction.atomic
 def delete_group(*, group: HostGroup, by: User | None) -> None:
     """Delete the group; its hosts and results stay. Raises Refusal group_in_use while a schedule uses it."""
+    if not HostGroup.objects.select_for_update().filter(pk=group.pk).exists():
+        return  # deleted meanwhile
     # A deleted schedule does not keep its group. When it is restored, it is disabled and has no targets.
     group.schedules.exclude(deleted_at=None).update(group=None)
     try:
-        deleted, _ = HostGroup.objects.filter(pk=group.pk).delete()
+        HostGroup.objects.filter(pk=group.pk).delete()
     except ProtectedError as error:
         users = sorted(f"{user._meta.verbose_name} “{user}”" for user in error.protected_objects)
         words = f"The host group “{group}” is in use: {', '.join(users)}. Change or delete that first."
         raise Refusal("group_in_use", words) from error
-    if deleted:
-        audit(by=by, action="group.delete", on=group, label=group.slug, detail={"title": group.title})
+    audit(by=by, action="group.delete", on=group, label=group.slug, detail={"title": group.title})
 
 
 def _checked_title(title: str) -> str:

@@ -114,6 +114,7 @@ def restore_version(*, plan: Plan, number: int, by: User | None) -> PlanVersion:
 @transaction.atomic
 def copy_plan(*, version: PlanVersion, by: User | None, most_bytes: int = 0) -> Plan:
     """Create a plan with the content of `version` and a new title. With `most_bytes`, its sizes are divided to fit."""
+    Plan.objects.select_for_update().get(pk=version.plan_id)  # of two copies at once, the second one has another title
     document = read(version.document)
     if most_bytes:
         document = with_smaller_sizes(document, most_bytes)

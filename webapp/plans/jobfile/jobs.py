@@ -427,7 +427,8 @@ def _end(job: Job) -> None:
     elif "size" in job.given or job.file_names:
         values["passes"] = loops
     else:
-        words = f"[{job.name}] has neither a size nor a file or device, which fio refuses, too. Give it a size or a runtime."
+        words = f"[{job.name}] has neither a size nor a file or device, which fio refuses, too. "
+        words += "Give it a size or a runtime."
         job.problems.append(JobProblem(job.section.number, "", words))
 
 
