@@ -41,15 +41,24 @@ def verdict(ranking: Ranking) -> Verdict:
         alone = len(ranking.alone)
         return Verdict("Nothing to rank.", f"No two {kind}s are comparable; {alone} measured alone." if alone else "")
     group = ranking.groups[0]
-    return Verdict(*_headline(group, kind), tuple(_pills(ranking, group)))
+    return Verdict(*_headline(group, kind, _among(ranking)), tuple(_pills(ranking, group)))
 
 
-def _headline(group: Group, kind: str) -> tuple[str, str]:
+def _among(ranking: Ranking) -> str:
+    """What the first group has in common, if there are others: its leader is not the leader of all."""
+    if len(ranking.groups) == 1:
+        return ""
+    kind = ranking.groups[0].kind
+    place = place_words(kind.place)
+    return f" in {place}" if place else f" with {kind.tool}"
+
+
+def _headline(group: Group, kind: str, among: str) -> tuple[str, str]:
     metric, first = group.panel.metric, group.first
     value = _value(group, first)
     if group.order.lead is Lead.NONE:
         names = [first.name, *(entry.name for entry in group.level)]
-        return f"No leader by more than {WITHIN}: {_named(names)}.", f"The highest is {value}." if not (
+        return f"No leader by more than {WITHIN}{among}: {_named(names)}.", f"The highest is {value}." if not (
             metric.lower_is_better
         ) else f"The lowest is {value}."
     next_one = group.order.ranked[1].ratio
@@ -57,10 +66,10 @@ def _headline(group: Group, kind: str) -> tuple[str, str]:
     if metric.lower_is_better:
         further = f"The next {kind} has {ratio(next_one.value)}" if next_one else f"Ahead of the next {kind}"
     if group.order.lead is Lead.CLAIMED:
-        return f"{first.name} {_verb(group)}: {value}.", f"{further}."
+        return f"{first.name} {_verb(group)}{among}: {value}.", f"{further}."
     way = "lowest" if metric.lower_is_better else "highest"
     how = "measured once" if first.summary.n == 1 else f"n = {first.summary.n}"
-    return f"{first.name} showed the {way} {in_sentence(metric.label)}: {value}.", f"{further}, {how}."
+    return f"{first.name} showed the {way} {in_sentence(metric.label)}{among}: {value}.", f"{further}, {how}."
 
 
 def lead_words(group: Group) -> str:

@@ -68,6 +68,17 @@ def test_every_link_of_the_page_works_and_selected_products_open_in_bench(operat
     assert bench.context["found"].shared
 
 
+def test_the_leader_of_one_of_several_groups_is_not_called_the_leader_of_all(operator: Client, drives: None) -> None:
+    assert "in storage1" not in shown(operator, "/rankings/?iodepth=32")["verdict"].first
+    other = a_drive(a_host("storage3"), "nvme0", model="D", serial="D")
+    again = a_drive(other.host, "nvme1", model="E", serial="E")
+    for number, drive in enumerate((other, again), start=4):
+        Lab(drive, number=number).measure(5000.0, 5050.0, iodepth=32)
+    page = shown(operator, "/rankings/?iodepth=32")
+    assert len(page["ranking"].groups) == 2
+    assert any(f" in {host}" in page["verdict"].first for host in ("storage1", "storage3"))
+
+
 def test_the_value_is_that_of_bench(operator: Client, drives: None) -> None:
     entries = shown(operator, "/rankings/?iodepth=32")["ranking"].groups[0].entries
     products = read_asked([str(entry.product) for entry in entries])

@@ -138,6 +138,7 @@ def test_without_results_it_says_so(operator: Client, nights: Nights) -> None:
 def test_without_a_target_it_lists_them_and_opens_a_single_one(operator: Client, nights: Nights) -> None:
     assert "No run has ended yet." in page_of(operator, "/trends/")
     nights.run(1000)
+    assert "No run has ended yet." not in page_of(operator, "/trends/")
     make_due(60)
     assert 'href="/trends/?plan=nightly&amp;target=a%2Fscratch"' in page_of(operator, "/trends/")
     for asked in ("plan=nightly", "target=a/scratch"):

@@ -27,7 +27,7 @@ from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.models import Import
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
-from webapp.runs.models import Run, Trial
+from webapp.runs.models import Run, RunState, Trial
 from webapp.screens import points as words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
@@ -321,13 +321,18 @@ def _cell_rows(found: Trend, names: tuple[str, ...], plan: Plan, target: Target)
 
 
 def _list(request: HttpRequest) -> HttpResponse:
-    """Every plan at every target with an ended run, or those that fit the address; one alone is opened. At most four
+    """Every plan at every target with an ended run, or those that fit the address; one alone is opened. At most five
     queries."""
     plan, target = plan_and_target(request.GET)
-    rows = [row for row in summaries() if plan in (None, row.plan) and target in (None, row.target)]
+    all_rows = summaries()
+    rows = [row for row in all_rows if plan in (None, row.plan) and target in (None, row.target)]
     if (plan or target) and len(rows) == 1:
         return redirect(trend_address(rows[0]))
-    return render(request, "screens/trends.html", {"plan": plan, "target": target, **trend_list(request.GET, rows)})
+    context = {
+        "plan": plan, "target": target, "has_others": bool(all_rows),
+        "is_making": not all_rows and Run.objects.filter(state=RunState.DONE).exists(),
+    }  # fmt: skip
+    return render(request, "screens/trends.html", context | trend_list(request.GET, rows))
 
 
 @page
