@@ -72,7 +72,7 @@ def _show_plan() -> int:
 
 
 def _install_offline(debian: BareDebian, archive: Path) -> None:
-    """Install from the archive with the commands of docs/how-to/operations.md for a machine without internet."""
+    """Install from the archive with the commands of docs/how-to/server-on-debian.md for a machine without internet."""
     shutil.move(archive, debian.root / ARCHIVE)
     with step("a first installation without a network"):
         debian.run("mkdir", SOURCE)
@@ -95,7 +95,7 @@ class _Check:
                 check(self)
 
     def _install(self) -> None:
-        """The commands of docs/how-to/operations.md, after the archive was unpacked."""
+        """The commands of docs/how-to/server-on-debian.md, after the archive was unpacked."""
         self._debian.copy_repository(SOURCE)
         started_at = time.monotonic()
         with step("installing the server"):
@@ -230,7 +230,7 @@ class _Check:
         self._curl(f"https://{NAME}/healthz")
 
     def _upgrade(self) -> None:
-        """The commands of docs/how-to/operations.md for a machine without internet."""
+        """The commands of docs/how-to/server-on-debian.md for a machine without internet."""
         old = self._run("readlink", "/opt/sweetspot/current")
         self._run("sh", "-c", f"echo '# changed' >> {SOURCE}/webapp/wsgi.py")
         self._run("sh", "-c", f"set -e; cd {SOURCE}\n{PREPARE}")

@@ -25,7 +25,7 @@ START_ATTEMPTS = 3
 SAME_PROGRAM = Path("/usr/bin/redis-check-rdb")
 DATABASES = 16
 SERVER_USER = "sweetspot"
-# Explained in docs/how-to/operations.md.
+# Explained in docs/how-to/encryption.md.
 SERVER_RIGHTS = "~* &* +@all -@admin +acl"
 
 

@@ -16,7 +16,7 @@ DATABASE_PARAMETERS = {"host", "port", "sslmode", "sslrootcert", "sslcert", "ssl
 def text(name: str, default: str | None = None) -> str:
     value = os.environ.get(name, default)
     if value is None or (value == "" and default is None):
-        raise ImproperlyConfigured(f"Set {name}. docs/how-to/operations.md lists all settings.")
+        raise ImproperlyConfigured(f"Set {name}. docs/reference/server-settings.md lists all settings.")
     return value
 
 
@@ -100,7 +100,7 @@ def broker(name: str) -> str:
     if (parts.username or "default") == "default" or not parts.password:
         raise ImproperlyConfigured(
             f"{name} names no Redis user. Sweetspot gives every host a user of its own and needs one itself: "
-            "rediss://sweetspot:password@host:6379/0, with an ACL file (docs/how-to/operations.md, “The broker”)."
+            "rediss://sweetspot:password@host:6379/0, with an ACL file (docs/how-to/encryption.md, “The broker”)."
         )
     return url
 

@@ -1,4 +1,4 @@
-"""Backup and restore as docs/how-to/operations.md says: the server goes on from the backup, hosts still speak to it."""
+"""Backup and restore as docs/how-to/backup.md says: the server goes on from the backup, hosts still speak to it."""
 
 import subprocess
 from pathlib import Path

@@ -34,7 +34,7 @@ PASSWORD = "password-of-the-test-0123456789abcdef"
 
 
 class TlsRedis:
-    """Redis as docs/how-to/operations.md describes it."""
+    """Redis as docs/how-to/encryption.md describes it."""
 
     def __init__(self, folder: Path, tls: Path) -> None:
         self.port = free_port()

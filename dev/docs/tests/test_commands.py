@@ -61,7 +61,7 @@ def test_every_command_of_the_server_that_a_page_names_is_run_by_a_test() -> Non
 
 
 def test_the_manual_has_the_commands_for_a_server_without_internet_that_server_check_runs() -> None:
-    assert PREPARE in (DOCUMENTS / "how-to/operations.md").read_text()
+    assert PREPARE in (DOCUMENTS / "how-to/server-on-debian.md").read_text()
 
 
 def test_the_numbers_of_the_readme_are_right() -> None:

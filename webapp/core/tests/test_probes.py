@@ -263,10 +263,10 @@ def test_every_line_of_metrics_is_of_prometheus_format() -> None:
 def test_the_manual_the_alerts_and_the_dashboard_know_every_metric_and_no_other() -> None:
     text = Client().get("/metrics").content.decode()
     exist = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
-    for document in ("operations.md", "monitoring/alerts.yml", "monitoring/dashboard.json"):
+    for document in ("monitoring.md", "monitoring/alerts.yml", "monitoring/dashboard.json"):
         named = set(re.findall(r"\bsweetspot_[a-z_]+", (settings.BASE_DIR / "docs/how-to" / document).read_text()))
         assert named <= exist, document
-        assert document != "operations.md" or named == exist
+        assert document != "monitoring.md" or named == exist
     in_panels = {name for target in targets() for name in re.findall(r"\bsweetspot_[a-z_]+", target["expr"])}
     assert in_panels == exist - WITHOUT_PANEL
 
