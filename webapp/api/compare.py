@@ -37,7 +37,7 @@ from webapp.bench.rankings.question import KEYS, LISTS, Ranked, read_question
 from webapp.bench.rankings.ranking import rank
 from webapp.bench.rankings.use_cases import USE_CASES
 from webapp.bench.saved import checked_query
-from webapp.bench.side_by_side import read_asked
+from webapp.bench.side_by_side import read_selection
 from webapp.bench.workloads import CHOICES
 from webapp.core.errors import NotFound
 from webapp.core.table_files.response import file_response
@@ -160,7 +160,7 @@ class BenchIn(Schema):
 @router.get("/bench", tags=["bench"], response=schema_of(BenchAnswer))
 def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
     """Products side by side: the workloads that they share, ratios to the baseline, and conclusions."""
-    read = read_asked(
+    read = read_selection(
         asked.product, baseline=asked.baseline, metric=asked.metric, ignored=asked.ignore, held=asked.hold
     )
     if read is None:

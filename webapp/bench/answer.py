@@ -205,15 +205,17 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def bench_table(found: BenchAnswer) -> Table:
+def bench_table(answer: BenchAnswer) -> Table:
     """A product without a number has a row that says why."""
-    names = {one.product: one.name for one in found.products}
-    return Table(_COLUMNS, (line for row in found.rows for line in _lines(found.baseline, names, row)))
+    names = {product.product: product.name for product in answer.products}
+    return Table(_COLUMNS, (line for row in answer.rows for line in _lines(answer.baseline, names, row)))
 
 
 def _lines(baseline: str, names: Mapping[str, str], row: BenchRow) -> Iterator[Sequence[object]]:
     yield from (_row(baseline, names, row, cell) for cell in row.cells)
-    without = [(one.product, one.choose) for one in row.mixed] + [(one.product, one.why) for one in row.missing]
+    without = [(mixed.product, mixed.choose) for mixed in row.mixed] + [
+        (mixed.product, mixed.why) for mixed in row.missing
+    ]
     for product, why in without:
         place = (row.title, row.workload, row.metric, row.unit, row.direction, product, names[product])
         yield (*place, product == baseline, *(None,) * 11, why)

@@ -35,7 +35,7 @@ from webapp.bench.load import load_curves
 from webapp.bench.products import Product
 from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import Asked, Group, Row, Shown, SideBySide, side_by_side
+from webapp.bench.side_by_side import Group, Row, Selection, Shown, SideBySide, side_by_side
 from webapp.bench.verdict import verdict
 from webapp.bench.workloads import MAIN, Workload, factor_words, in_words, level_text
 from webapp.core.answers import Question, answered
@@ -46,50 +46,50 @@ FEW_GROUPS, FEWER_ROWS = 2, 4  # the groups after the first ones have fewer rows
 FEW_PRODUCTS, SHORT_OF_FEW, SHORT_OF_MANY = 3, (17, 14), (9, 9)  # characters of a name before and after its middle
 
 
-def bench_answer(asked: Asked) -> BenchAnswer:
+def bench_answer(selection: Selection) -> BenchAnswer:
     """Stored until what it depends on changes."""
-    texts, scopes = (query_of(asked), asked.ladder), scopes_of_products(asked.products)
-    return answered(Question(texts, scopes, BenchAnswer, lambda: answer(side_by_side(asked))))
+    texts, scopes = (query_of(selection), selection.ladder), scopes_of_products(selection.products)
+    return answered(Question(texts, scopes, BenchAnswer, lambda: answer(side_by_side(selection))))
 
 
-def answer(found: SideBySide) -> BenchAnswer:
+def answer(comparison: SideBySide) -> BenchAnswer:
     """What the page, its reports, the API and files show."""
-    parts = _Parts(found)
-    matched = found.matched
+    parts = _Parts(comparison)
+    matched = comparison.matched
     made = BenchAnswer(
         baseline=str(matched.baseline),
-        products=tuple(_product(found, product) for product in found.products),
-        workloads=found.workloads,
-        shared=found.shared,
-        by_all=found.by_all,
-        confounded=found.confounded,
-        latency_kinds=found.latency_kinds,
-        headlines=tuple(parts.row(row, row.title, ()) for row in found.headlines),
+        products=tuple(_product(comparison, product) for product in comparison.products),
+        workloads=comparison.workloads,
+        shared=comparison.shared,
+        by_all=comparison.by_all,
+        confounded=comparison.confounded,
+        latency_kinds=comparison.latency_kinds,
+        headlines=tuple(parts.row(row, row.title, ()) for row in comparison.headlines),
         rows=parts.rows,
-        conclusions=tuple(f"{one.panel.name}: {one.sentence}" for one in found.findings),
+        conclusions=tuple(f"{finding.panel.name}: {finding.sentence}" for finding in comparison.findings),
         advice=tuple(
-            BenchAdvice(why=one.why, compare=one.words, query=query_of(one.nearest) if one.nearest else "")
-            for one in found.advice
+            BenchAdvice(why=advice.why, compare=advice.words, query=query_of(advice.nearest) if advice.nearest else "")
+            for advice in comparison.advice
         ),
         label_columns=tuple(map(factor_words, parts.label_factors)),
         forest=tuple(parts.forest),
         grids=tuple(parts.grids),
-        loads=tuple(load_curves(found)),
+        loads=tuple(load_curves(comparison)),
         same=tuple(parts.same),
     )
-    return structs.replace(made, verdict=verdict(found, made))
+    return structs.replace(made, verdict=verdict(comparison, made))
 
 
 @dataclass(frozen=True)
 class _Parts:
     """Rows, and where they stand."""
 
-    found: SideBySide
+    comparison: SideBySide
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """Those with a shared workload."""
-        return tuple(group for group in self.found.groups if group.rows)
+        return tuple(group for group in self.comparison.groups if group.rows)
 
     @cached_property
     def places(self) -> dict[tuple[str, str], int]:
@@ -116,7 +116,7 @@ class _Parts:
 
     @cached_property
     def noises(self) -> Mapping[tuple[str, Product], Noise]:
-        return noises(self.found.all_curves)
+        return noises(self.comparison.all_curves)
 
     @cached_property
     def rows(self) -> tuple[BenchRow, ...]:
@@ -134,10 +134,12 @@ class _Parts:
         common = self._common(self.groups)
         for group, workloads in zip(self.groups, self.chosen, strict=True):
             axis, series = main_series(workloads)
-            own = self._common([group])
+            group_common = self._common([group])
             yield ForestGroup(
                 name=group.panel.name,
-                words=in_words(workloads[0], [name for name in MAIN if name in own - common - set(self.label_factors)]),
+                words=in_words(
+                    workloads[0], [name for name in MAIN if name in group_common - common - set(self.label_factors)]
+                ),
                 metric=group.panel.metric.key,
                 rows=self._in_rows(group, workloads),
                 shared=self._in_rows(group, [row.workload for row in group.rows]),
@@ -146,13 +148,13 @@ class _Parts:
             )
 
     def _in_rows(self, group: Group, workloads: Sequence[Workload]) -> tuple[int, ...]:
-        return tuple(self.places[group.panel.key, one.key] for one in workloads)
+        return tuple(self.places[group.panel.key, workload.key] for workload in workloads)
 
     @staticmethod
     def _common(groups: Sequence[Group]) -> frozenset[str]:
         """The factors with one level in all rows."""
         workloads = [row.workload for group in groups for row in group.rows]
-        stated = {name for one in workloads for name in one.point}
+        stated = {name for workload in workloads for name in workload.point}
         return frozenset(stated - set(varying_factors(workloads)))
 
     @property
@@ -168,9 +170,12 @@ class _Parts:
                     rows=tuple(
                         (
                             level_text(made.down, level),
-                            tuple(self.places[group.panel.key, one.key] if one else None for one in own),
+                            tuple(
+                                self.places[group.panel.key, workload.key] if workload else None
+                                for workload in workloads
+                            ),
                         )
-                        for level, own in made.rows
+                        for level, workloads in made.rows
                     ),
                 )
 
@@ -178,13 +183,13 @@ class _Parts:
     def same(self) -> Iterator[str]:
         """`4 KiB`, `libaio`, `direct`, `60 s`, `storage1`"""
         workloads = [row.workload for group in self.groups for row in group.rows]
-        yield from same_for_all([one.point for one in workloads], named=(PATTERN,))
-        for fact in self.found.header:
+        yield from same_for_all([workload.point for workload in workloads], named=(PATTERN,))
+        for fact in self.comparison.header:
             if not fact.differs and all(len(values) == 1 for values in fact.values):
                 yield fact.values[0][0] if fact.label in ("Host", "Controller") else f"{fact.label} {fact.values[0][0]}"
 
     def row(self, row: Row, title: str, labels: tuple[str, ...]) -> BenchRow:
-        found, matched, panel = self.found, self.found.matched, row.panel
+        comparison, matched, panel = self.comparison, self.comparison.matched, row.panel
         return BenchRow(
             title=title,
             workload=matched.texts[row.workload.key],
@@ -193,17 +198,17 @@ class _Parts:
             direction=panel.direction,
             cells=tuple(
                 self._cell(panel.key, product, shown)
-                for product, shown in zip(found.products, row.cells, strict=True)
+                for product, shown in zip(comparison.products, row.cells, strict=True)
                 if shown
             ),
             mixed=tuple(
                 BenchMixed(product=str(product), choose=mixed.text)
-                for product, mixed in zip(found.products, row.mixed, strict=True)
+                for product, mixed in zip(comparison.products, row.mixed, strict=True)
                 if mixed
             ),
             missing=tuple(
                 self._missing(product, row.workload)
-                for product, shown, mixed in zip(found.products, row.cells, row.mixed, strict=True)
+                for product, shown, mixed in zip(comparison.products, row.cells, row.mixed, strict=True)
                 if not (shown or mixed)
             ),
             key=row.workload.key,
@@ -214,18 +219,20 @@ class _Parts:
         )
 
     def _missing(self, product: Product, workload: Workload) -> BenchMissing:
-        found, why = self.found, self.found.matched.why_missing(product, workload)
+        comparison, why = self.comparison, self.comparison.matched.why_missing(product, workload)
         words = str(why)
-        if why is Missing.NOT_MEASURED and workload not in found.missing[product]:
+        if why is Missing.NOT_MEASURED and workload not in comparison.missing[product]:
             words = "nothing alike"  # it has no results at this host and controller, or of this drive
-        elif why is Missing.NOT_MEASURED and product in found.read.cut:
-            words = f"not in the {found.read.limit:,} results read"
+        elif why is Missing.NOT_MEASURED and product in comparison.read.cut:
+            words = f"not in the {comparison.read.limit:,} results read"
         return BenchMissing(product=str(product), why=why, words=words)
 
     def _cell(self, panel: str, product: Product, shown: Shown) -> BenchCell:
         summary, against = shown.cell.summary, shown.cell.against_baseline
         judged = (
-            judgement(against, self.noises.get((panel, product)), self.noises.get((panel, self.found.matched.baseline)))
+            judgement(
+                against, self.noises.get((panel, product)), self.noises.get((panel, self.comparison.matched.baseline))
+            )
             if against
             else None
         )
@@ -256,20 +263,20 @@ class _Parts:
         )
 
 
-def _product(found: SideBySide, product: Product) -> BenchProduct:
-    price, name = found.prices.get(product), found.matched.names[product]
+def _product(comparison: SideBySide, product: Product) -> BenchProduct:
+    price, name = comparison.prices.get(product), comparison.matched.names[product]
     return BenchProduct(
         product=str(product),
         name=name,
-        results=len(found.read.rows[product]),
-        cut=product in found.read.cut,
-        lacking=len(found.missing[product]),
+        results=len(comparison.read.rows[product]),
+        cut=product in comparison.read.cut,
+        lacking=len(comparison.missing[product]),
         price=BenchPrice(amount=float(price.amount), currency=price.currency, priced_on=price.priced_on)
         if price
         else None,
-        short=short_names([*found.matched.names.values()])[name],
-        kind=found.kind_of(product),
-        colour=found.colours[product],
+        short=short_names([*comparison.matched.names.values()])[name],
+        kind=comparison.kind_of(product),
+        colour=comparison.colours[product],
     )
 
 

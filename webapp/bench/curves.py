@@ -53,45 +53,49 @@ def _is_slow(rows: Sequence[ResultRow]) -> bool:
 
 def ladders(matched: Matched) -> dict[str, str]:
     """Texts of the workloads with latencies, by key: those that at least two products have, otherwise all."""
-    return {_key(panel, one): _title(matched, panel, one) for panel, one in _shared(matched)}
+    return {_key(panel, workload): _title(matched, panel, workload) for panel, workload in _shared(matched)}
 
 
 def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     """The percentiles of this workload, otherwise those of the default one."""
-    known = {_key(panel, one): (panel, one) for panel, one in _shared(matched)}
+    known = {_key(panel, workload): (panel, workload) for panel, workload in _shared(matched)}
     chosen = known.get(key) or known.get(default) or next(iter(known.values()), None)
     if chosen is None:
         return None
-    panel, one = chosen
-    rows = {product: matched.by_direction.get((product, one.key, panel.direction), ()) for product in matched.products}
+    panel, workload = chosen
+    rows = {
+        product: matched.by_direction.get((product, workload.key, panel.direction), ()) for product in matched.products
+    }
     steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
-    slow = tuple(product for product, own in rows.items() if _is_slow(own))
-    return Ladder(_key(panel, one), _title(matched, panel, one), steps, slow)
+    slow = tuple(product for product, product_rows in rows.items() if _is_slow(product_rows))
+    return Ladder(_key(panel, workload), _title(matched, panel, workload), steps, slow)
 
 
-def ladder_key(panel: Panel, one: Workload) -> str:
-    return _key(panel, one)
+def ladder_key(panel: Panel, workload: Workload) -> str:
+    return _key(panel, workload)
 
 
-def _key(panel: Panel, one: Workload) -> str:
-    return f"{one.key}.{panel.direction}"
+def _key(panel: Panel, workload: Workload) -> str:
+    return f"{workload.key}.{panel.direction}"
 
 
-def _title(matched: Matched, panel: Panel, one: Workload) -> str:
-    return f"{panel.name} · {matched.texts[one.key]}"
+def _title(matched: Matched, panel: Panel, workload: Workload) -> str:
+    return f"{panel.name} · {matched.texts[workload.key]}"
 
 
 def _shared(matched: Matched) -> Iterator[tuple[Panel, Workload]]:
     """Workloads that at least two products have, otherwise all."""
-    all_ = [(panel, one) for panel in matched.panels_of(matched.percentile) for one in matched.in_panel(panel)]
-    counts = [len(matched.measured_by(panel, one.key)) for panel, one in all_]
+    all_ = [
+        (panel, workload) for panel in matched.panels_of(matched.percentile) for workload in matched.in_panel(panel)
+    ]
+    counts = [len(matched.measured_by(panel, workload.key)) for panel, workload in all_]
     least = min(2, max(counts, default=0))
     yield from (each for each, count in zip(all_, counts, strict=True) if count >= least)
 
 
 def _summaries(metric: Metric, rows: Mapping[Product, Sequence[ResultRow]]) -> Iterator[Summary | None]:
-    for product, own in rows.items():
-        valued = [row for row in own if metric.of(row) is not None]
+    for product, product_rows in rows.items():
+        valued = [row for row in product_rows if metric.of(row) is not None]
         key = ("", str(product), "")
         cells = measured(Grouped({key: valued}, (), (), ()), metric) if valued else {}
         yield summarise(list(cells[key].values.values()), cells[key].step) if cells else None
@@ -142,18 +146,18 @@ def curves(matched: Matched, choice: str) -> Iterator[Curve]:
     """All. Of each panel and factor, the one with the most cells is shown; if several have as many, that of 4 KiB, then
     the one of the lowest concurrency: curves of high concurrency are often flat."""
     panels = [(panel, naming(matched.in_panel(panel))) for panel in matched.panels_of(choice)]
-    labels = sorted({name for one in matched.workloads.values() for name in one.point if is_label(name)})
+    labels = sorted({name for workload in matched.workloads.values() for name in workload.point if is_label(name)})
     for factor in (*AXES, *labels):
         for panel, names in panels:
             rest = [name for name in names if name != factor]
             alike = list(_alike(matched, panel, factor))
-            long = [own for own in alike if len(own) >= MIN_LEVELS]
-            with_one = [name for name in rest if len({own[0].point.get(name) for own in long}) > 1]
-            fullest = max(alike, key=lambda own: _fullness(matched, panel, own), default=[])
-            for own in long:
-                curve = _curve(matched, panel, factor, in_words(own[0], rest, with_one=with_one), own)
+            long = [workloads for workloads in alike if len(workloads) >= MIN_LEVELS]
+            with_one = [name for name in rest if len({workloads[0].point.get(name) for workloads in long}) > 1]
+            fullest = max(alike, key=lambda workloads: _fullness(matched, panel, workloads), default=[])
+            for workloads in long:
+                curve = _curve(matched, panel, factor, in_words(workloads[0], rest, with_one=with_one), workloads)
                 if curve.points:
-                    yield replace(curve, is_shown=own is fullest)
+                    yield replace(curve, is_shown=workloads is fullest)
 
 
 def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[tuple[int, int], bool]:
@@ -162,17 +166,17 @@ def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tupl
 
 def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
     """The number of products with at least two levels, and the number of cells."""
-    counts = Counter(product for one in alike for product in matched.measured_by(panel, one.key))
+    counts = Counter(product for workload in alike for product in matched.measured_by(panel, workload.key))
     return sum(count > 1 for count in counts.values()), counts.total()
 
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:
     """Groups of workloads that differ in this factor only, in the order of block size and concurrency."""
     groups: dict[tuple[frozenset[tuple[str, Value]], str], list[Workload]] = {}
-    for one in matched.in_panel(panel):
-        if number := _number(factor, one.point.get(factor)):
-            rest = frozenset(one.point.items()) - {(factor, one.point[factor])}
-            groups.setdefault((rest, number[1]), []).append(one)
+    for workload in matched.in_panel(panel):
+        if number := _number(factor, workload.point.get(factor)):
+            rest = frozenset(workload.point.items()) - {(factor, workload.point[factor])}
+            groups.setdefault((rest, number[1]), []).append(workload)
     return groups.values()
 
 
@@ -184,13 +188,13 @@ def _number(factor: str, level: Value) -> tuple[float, str] | None:
 
 
 def _curve(matched: Matched, panel: Panel, factor: str, words: str, alike: Sequence[Workload]) -> Curve:
-    ordered = sorted(alike, key=lambda one: _number(factor, one.point[factor]) or (0.0, ""))
+    ordered = sorted(alike, key=lambda workload: _number(factor, workload.point[factor]) or (0.0, ""))
     points: dict[Product, dict[Value, Cell]] = {}
-    for one in ordered:
+    for workload in ordered:
         for product in matched.products:
-            if cell := matched.cell(panel, product, one.key):
-                points.setdefault(product, {})[one.point[factor]] = cell
-    levels, keys = tuple(one.point[factor] for one in ordered), tuple(one.key for one in ordered)
+            if cell := matched.cell(panel, product, workload.key):
+                points.setdefault(product, {})[workload.point[factor]] = cell
+    levels, keys = tuple(workload.point[factor] for workload in ordered), tuple(workload.key for workload in ordered)
     return Curve(panel, factor, words, levels, keys, points)
 
 

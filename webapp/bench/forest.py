@@ -79,9 +79,9 @@ def noises(curves: Iterable[Curve]) -> dict[tuple[str, Product], Noise]:
     series: dict[tuple[str, Product], dict[str, list[Sequence[Cell]]]] = {}
     for curve in curves:
         for product, cells in curve.points.items():
-            own = series.setdefault((curve.panel.key, product), {})
-            own.setdefault(curve.factor, []).append(tuple(cells.values()))
-    made = {key: smoothness(_logs(max(own.values(), key=_longest))) for key, own in series.items()}
+            by_factor = series.setdefault((curve.panel.key, product), {})
+            by_factor.setdefault(curve.factor, []).append(tuple(cells.values()))
+    made = {key: smoothness(_logs(max(by_factor.values(), key=_longest))) for key, by_factor in series.items()}
     return {key: noise for key, noise in made.items() if noise and noise.is_known}
 
 
@@ -107,14 +107,14 @@ def chosen(workloads: Sequence[Workload], most: int = MOST) -> list[Workload]:
         fixes_jobs = name == JOBS and len(levels_of(left, DEPTH)) > 1
         if len(left) > most and (name != JOBS or fixes_jobs):
             left = _at_one_level(left, name)
-    loads = {(one.number(DEPTH), one.number(JOBS)) for one in left}
+    loads = {(workload.number(DEPTH), workload.number(JOBS)) for workload in left}
     if len(left) > most and len(loads) > 1:
-        sizes = {one.number(BLOCK) for one in left}
+        sizes = {workload.number(BLOCK) for workload in left}
         wanted = {min(sizes, key=lambda size: abs(log(size / block))) for block in MOST_BLOCKS}
-        left = [one for one in left if one.number(BLOCK) in wanted]
+        left = [workload for workload in left if workload.number(BLOCK) in wanted]
         groups = [[one for one in left if one.number(BLOCK) == size] for size in sorted(wanted)]
         rooms = _rooms(len(groups), most)
-        left = [one for own, room in zip(groups, rooms, strict=True) for one in thinned(own, room)]
+        left = [workload for group, room in zip(groups, rooms, strict=True) for workload in thinned(group, room)]
     return thinned(left, most)
 
 
@@ -133,13 +133,13 @@ def thinned(workloads: Sequence[Workload], most: int) -> list[Workload]:
 
 
 def levels_of(workloads: Iterable[Workload], name: str) -> set[Value]:
-    return {one.point[name] for one in workloads if name in one.point}
+    return {workload.point[name] for workload in workloads if name in workload.point}
 
 
 def varying_factors(workloads: Sequence[Workload]) -> list[str]:
     """The main ones first. A factor that only some workloads state varies too."""
-    names = {name for one in workloads for name in one.point} - PLACES - {PATTERN}
-    differing = [name for name in names if len({one.point.get(name) for one in workloads}) > 1]
+    names = {name for workload in workloads for name in workload.point} - PLACES - {PATTERN}
+    differing = [name for name in names if len({workload.point.get(name) for workload in workloads}) > 1]
     return [*(name for name in MAIN if name in differing), *in_order(name for name in differing if name not in MAIN)]
 
 
@@ -149,9 +149,9 @@ def _others(workloads: Sequence[Workload]) -> list[str]:
 
 def _at_one_level(workloads: Sequence[Workload], name: str) -> list[Workload]:
     """The level with the most workloads, of several the first one."""
-    counts = Counter(one.point.get(name) for one in workloads)
-    level = max(counts, key=lambda each: counts[each])
-    return [one for one in workloads if one.point.get(name) == level]
+    counts = Counter(workload.point.get(name) for workload in workloads)
+    level = max(counts, key=lambda level: counts[level])
+    return [workload for workload in workloads if workload.point.get(name) == level]
 
 
 _LOADS = (DEPTH, JOBS)  # preferred to block sizes
@@ -162,7 +162,7 @@ def main_series(workloads: Sequence[Workload]) -> tuple[str, list[Workload]]:
     only. The longest series; the factor is "" if there is no second workload."""
     first = workloads[0]
     series = {
-        name: [one for one in workloads if {**one.point, name: ""} == {**first.point, name: ""}]
+        name: [workload for workload in workloads if {**workload.point, name: ""} == {**first.point, name: ""}]
         for name in (*_LOADS, *varying_factors(workloads))
     }
     longest = max(series, key=lambda name: len(series[name]), default="")
@@ -198,7 +198,7 @@ def grid(workloads: Sequence[Workload]) -> Grid | None:
 
 
 def _grid(workloads: Sequence[Workload], across: str, down: str) -> Grid:
-    by_levels = {(one.point.get(down), one.point.get(across)): one for one in workloads}
+    by_levels = {(workload.point.get(down), workload.point.get(across)): workload for workload in workloads}
     columns = tuple(sorted(levels_of(workloads, across), key=_size))
     rows = tuple(sorted(levels_of(workloads, down), key=_size))
     return Grid(across, down, columns, tuple((row, tuple(_in_row(by_levels, row, columns))) for row in rows))

@@ -21,18 +21,20 @@ MIN_POINTS = 3
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 
-def load_curves(found: SideBySide) -> list[LoadCurve]:
+def load_curves(comparison: SideBySide) -> list[LoadCurve]:
     """One for each pattern; all of the kind of the first one."""
-    made = list(_of_patterns(found))
-    return [one for one in made if one.has_latency == made[0].has_latency]
+    made = list(_of_patterns(comparison))
+    return [curve for curve in made if curve.has_latency == made[0].has_latency]
 
 
-def _of_patterns(found: SideBySide) -> Iterator[LoadCurve]:
-    least = min(2, len(found.products))
-    for panel in found.matched.panels_of(RATE):
-        own = [curve for curve in found.rate_curves if curve.panel == panel and len(curve.points) >= least]
-        with_latency = filter(None, (_with_latency(found, curve) for curve in _loads(own)))
-        made = next(with_latency, None) or _over_blocks(found, own)
+def _of_patterns(comparison: SideBySide) -> Iterator[LoadCurve]:
+    least = min(2, len(comparison.products))
+    for panel in comparison.matched.panels_of(RATE):
+        panel_curves = [
+            curve for curve in comparison.rate_curves if curve.panel == panel and len(curve.points) >= least
+        ]
+        with_latency = filter(None, (_with_latency(comparison, curve) for curve in _loads(panel_curves)))
+        made = next(with_latency, None) or _over_blocks(comparison, panel_curves)
         if made:
             yield made
 
@@ -40,25 +42,27 @@ def _of_patterns(found: SideBySide) -> Iterator[LoadCurve]:
 def _loads(curves: Iterable[Curve]) -> list[Curve]:
     """The shown curve over queue depth, then that over jobs."""
     return sorted(
-        (one for one in curves if one.is_shown and one.factor in LOADS), key=lambda one: LOADS.index(one.factor)
+        (curve for curve in curves if curve.is_shown and curve.factor in LOADS),
+        key=lambda curve: LOADS.index(curve.factor),
     )
 
 
-def _with_latency(found: SideBySide, curve: Curve) -> LoadCurve | None:
-    matched, rate = found.matched, curve.panel.metric
-    latency = next((each for each in matched.panels_of(matched.percentile) if _same_group(each, curve.panel)), None)
+def _with_latency(comparison: SideBySide, curve: Curve) -> LoadCurve | None:
+    matched, rate = comparison.matched, curve.panel.metric
+    latency = next((panel for panel in matched.panels_of(matched.percentile) if _same_group(panel, curve.panel)), None)
     if latency is None:
         return None
     series = [
-        LoadSeries(product=str(each), points=tuple(_points(matched, curve, latency, each))) for each in curve.points
+        LoadSeries(product=str(product), points=tuple(_points(matched, curve, latency, product)))
+        for product in curve.points
     ]
-    if max((len(one.points) for one in series), default=0) < MIN_POINTS:
+    if max((len(line.points) for line in series), default=0) < MIN_POINTS:
         return None
     return LoadCurve(
         name=curve.panel.name, words=_words(matched, curve), has_latency=True, x_label=rate.label,
         y_label=latency.metric.label, level_label=curve.label, x_shown_as=rate.shown_as,
         y_shown_as=latency.metric.shown_as,
-        series=tuple(one for one in series if one.points), bands=tuple(_bands(found, curve, "x")),
+        series=tuple(line for line in series if line.points), bands=tuple(_bands(comparison, curve, "x")),
     )  # fmt: skip
 
 
@@ -67,8 +71,8 @@ def _words(matched: Matched, curve: Curve) -> str:
     return in_words(matched.workloads[curve.keys[0]], [name for name in MAIN if name != curve.factor])
 
 
-def _same_group(one: Panel, other: Panel) -> bool:
-    return (one.chart, one.direction) == (other.chart, other.direction)
+def _same_group(first: Panel, second: Panel) -> bool:
+    return (first.chart, first.direction) == (second.chart, second.direction)
 
 
 def _points(matched: Matched, curve: Curve, latency: Panel, product: Product) -> Iterator[LoadPoint]:
@@ -81,7 +85,7 @@ def _points(matched: Matched, curve: Curve, latency: Panel, product: Product) ->
             )  # fmt: skip
 
 
-def _over_blocks(found: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None:
+def _over_blocks(comparison: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None:
     """At the highest load that most products have, because limits show there."""
     blocks = [curve for curve in curves if curve.factor == BLOCK]
     if not blocks:
@@ -104,15 +108,15 @@ def _over_blocks(found: SideBySide, curves: Sequence[Curve]) -> LoadCurve | None
         for product, cells in curve.points.items()
     )  # fmt: skip
     return LoadCurve(
-        name=curve.panel.name, words=_words(found.matched, curve), has_latency=False,
+        name=curve.panel.name, words=_words(comparison.matched, curve), has_latency=False,
         x_label=factor_words(BLOCK), y_label=metric.label, level_label=factor_words(BLOCK), x_shown_as=None,
         y_shown_as=metric.shown_as, series=series,
-        bands=tuple(_bands(found, curve, "y")),
+        bands=tuple(_bands(comparison, curve, "y")),
     )  # fmt: skip
 
 
-def _bands(found: SideBySide, curve: Curve, along: Literal["x", "y"]) -> Iterator[LoadBand]:
-    for other, finding in found.seen:
+def _bands(comparison: SideBySide, curve: Curve, along: Literal["x", "y"]) -> Iterator[LoadBand]:
+    for other, finding in comparison.seen:
         if other is curve and finding.kind in _LIMITS and finding.value and finding.marks:
             yield _band(curve, finding, along)
 

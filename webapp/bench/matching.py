@@ -46,16 +46,16 @@ Rows = Mapping[Product, Sequence[ResultRow]]
 
 
 class Grid:
-    def __init__(self, found: Rows, ignored: Collection[str]) -> None:
+    def __init__(self, rows: Rows, ignored: Collection[str]) -> None:
         self.cells: dict[CellKey, list[ResultRow]] = {}
         self.panels: dict[str, Panel] = {}
         self.workloads: dict[str, Workload] = {}
         self.by_direction: dict[tuple[Product, str, str], list[ResultRow]] = {}  # of latencies, with or without a value
-        self._found = found
-        self._products = {str(product): product for product in found}
+        self._rows = rows
+        self._products = {str(product): product for product in rows}
         self._ignored = frozenset(ignored)
-        self._places = Places(found)
-        self._equals = Equals(found, without=lambda product: product.factors | self._ignored, place_of=self._places.of)
+        self._places = Places(rows)
+        self._equals = Equals(rows, without=lambda product: product.factors | self._ignored, place_of=self._places.of)
         workloads = {full.key: Workload(full.key, full.point) for full in self._equals.points.values()}
         self._workloads = {test: workloads[full.key] for test, full in self._equals.points.items()}
 
@@ -70,7 +70,7 @@ class Grid:
 
     @property
     def of_several(self) -> frozenset[Product]:
-        return frozenset(product for product, rows in self._found.items() if is_of_several(product, rows))
+        return frozenset(product for product, rows in self._rows.items() if is_of_several(product, rows))
 
     def is_mixed(self, product: Product, rows: Sequence[ResultRow]) -> bool:
         return self.mixed_in(product, rows) is not None
@@ -99,16 +99,18 @@ class Grid:
     def add(self, choice: str) -> None:
         """The cells of one metric."""
         by_workload: dict[tuple[str, str], dict[Product, list[ResultRow]]] = {}
-        for product, rows in self._found.items():
-            for direction, key, own in self._placed_rows(product, rows, choice):
-                by_workload.setdefault((direction, key), {}).setdefault(product, []).extend(own)
-        for (direction, key), found in by_workload.items():
+        for product, rows in self._rows.items():
+            for direction, key, alike in self._placed_rows(product, rows, choice):
+                by_workload.setdefault((direction, key), {}).setdefault(product, []).extend(alike)
+        for (direction, key), rows_of_products in by_workload.items():
             chart = self.workloads[key].chart
-            panel = Panel(choice, metric_of(choice, chart, found.values()), chart, direction)
+            panel = Panel(choice, metric_of(choice, chart, rows_of_products.values()), chart, direction)
             if choice != RATE:
-                self.by_direction |= {(product, key, direction): own for product, own in found.items()}
-            for product, own in found.items():
-                if known := [row for row in own if panel.metric.of(row) is not None]:
+                self.by_direction |= {
+                    (product, key, direction): product_rows for product, product_rows in rows_of_products.items()
+                }
+            for product, product_rows in rows_of_products.items():
+                if known := [row for row in product_rows if panel.metric.of(row) is not None]:
                     self.panels.setdefault(panel.key, panel)
                     self.cells[panel.key, str(product), key] = known
 
@@ -121,10 +123,10 @@ class Grid:
         for row in totals(rows) if choice == RATE else rows:
             direction = "mixed" if choice == RATE and BESIDE in row.direction else row.direction
             alike.setdefault((direction, tests[row.id]), []).append(row)
-        for (direction, test), own in alike.items():
+        for (direction, test), alike_rows in alike.items():
             workload = self._workloads[product, test]
             self.workloads[workload.key] = workload
-            yield direction, workload.key, own
+            yield direction, workload.key, alike_rows
 
 
 @dataclass(frozen=True)
@@ -228,10 +230,13 @@ class Matched:
     @cached_property
     def _measured_by(self) -> dict[tuple[str, str], list[Product]]:
         places = {str(product): place for place, product in enumerate(self.products)}
-        found: dict[tuple[str, str], list[int]] = {}
+        places_by_workload: dict[tuple[str, str], list[int]] = {}
         for panel, product, key in self.measured:
-            found.setdefault((panel, key), []).append(places[product])
-        return {workload: [self.products[place] for place in sorted(own)] for workload, own in found.items()}
+            places_by_workload.setdefault((panel, key), []).append(places[product])
+        return {
+            workload: [self.products[place] for place in sorted(workload_places)]
+            for workload, workload_places in places_by_workload.items()
+        }
 
     @cached_property
     def _mixed_by(self) -> Counter[tuple[str, str]]:
@@ -265,32 +270,33 @@ class Matched:
         for panel, _, key in (*self.measured, *self.mixed):
             keys.setdefault(panel, set()).add(key)
         return {
-            panel: sorted((self.workloads[key] for key in own), key=lambda one: one.order)
-            for panel, own in keys.items()
+            panel: sorted((self.workloads[key] for key in panel_keys), key=lambda workload: workload.order)
+            for panel, panel_keys in keys.items()
         }
 
 
 def match(
-    found: Rows, names: Mapping[Product, str], baseline: Product | None, choice: str, ignored: Collection[str] = ()
+    rows: Rows, names: Mapping[Product, str], baseline: Product | None, choice: str, ignored: Collection[str] = ()
 ) -> Matched:
     """The rates, a percentile, and `choice`, a key of CHOICES. Factors in `ignored` are not part of a workload: their
     levels are pooled. Without a `baseline` it is the slower one of two products, so that the ratio says how much faster
     the other one is; of several products, and of runs, which have an order, the first one."""
-    grid = Grid(found, ignored)
-    percentile = percentile_of(found.values())
-    for each in dict.fromkeys((RATE, percentile, choice)):
-        grid.add(each)
+    grid = Grid(rows, ignored)
+    percentile = percentile_of(rows.values())
+    for metric_choice in dict.fromkeys((RATE, percentile, choice)):
+        grid.add(metric_choice)
     texts = dict(texts_of(grid.workloads.values()))
-    products = [Level(str(product), names[product], None) for product in found]
+    products = [Level(str(product), names[product], None) for product in rows]
     grouped = Grouped(
         grid.cells,
         tuple(Level(panel.key, panel.name, None) for panel in grid.panels.values()),
         tuple(products),
         tuple(
-            Level(one.key, texts[one.key], None) for one in sorted(grid.workloads.values(), key=lambda one: one.order)
+            Level(workload.key, texts[workload.key], None)
+            for workload in sorted(grid.workloads.values(), key=lambda workload: workload.order)
         ),
     )
-    return _concluded(grid, grouped, found, names, baseline, texts, percentile)
+    return _concluded(grid, grouped, rows, names, baseline, texts, percentile)
 
 
 def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
@@ -320,52 +326,52 @@ def shared_workloads(rows: Rows) -> int:
 def texts_of(workloads: Collection[Workload]) -> Iterator[tuple[str, str]]:
     """Workloads of one pattern are told apart by the factors that vary among them."""
     charts: dict[str, list[Workload]] = {}
-    for one in workloads:
-        charts.setdefault(one.chart, []).append(one)
+    for workload in workloads:
+        charts.setdefault(workload.chart, []).append(workload)
     for alike in charts.values():
         names = naming(alike)
         same: dict[str, list[Workload]] = {}
-        for one in alike:
-            same.setdefault(in_words(one, names) or _otherwise(one), []).append(one)
-        for text, own in same.items():
-            yield from ((one.key, _told_apart(text, one, own)) for one in own)
+        for workload in alike:
+            same.setdefault(in_words(workload, names) or _otherwise(workload), []).append(workload)
+        for text, namesakes in same.items():
+            yield from ((workload.key, _told_apart(text, workload, namesakes)) for workload in namesakes)
 
 
-def _otherwise(one: Workload) -> str:
+def _otherwise(workload: Workload) -> str:
     """Words for a workload without a block size."""
-    return "1 job" if JOBS in one.point else chart_words(one.chart)
+    return "1 job" if JOBS in workload.point else chart_words(workload.chart)
 
 
-def _told_apart(text: str, one: Workload, others: Sequence[Workload]) -> str:
+def _told_apart(text: str, workload: Workload, others: Sequence[Workload]) -> str:
     """Workloads with equal texts also get the factors in which they differ."""
     names = in_order(differing([other.point for other in others])) if len(others) > 1 else []
-    return " · ".join(filter(None, (text, in_words(one, names))))
+    return " · ".join(filter(None, (text, in_words(workload, names))))
 
 
 def _concluded(
     grid: Grid,
     grouped: Grouped,
-    found: Rows,
+    rows: Rows,
     names: Mapping[Product, str],
     baseline: Product | None,
     texts: Mapping[str, str],
     percentile: str,
 ) -> Matched:
-    products, mixed = tuple(found), grid.mixed
+    products, mixed = tuple(rows), grid.mixed
     cells = {key: grid.measured(key) for key in grid.cells if key not in mixed}
     baseline = baseline or _default_baseline(
         products, [key for key, p in grid.panels.items() if p.choice == RATE], cells
     )
     baselines = dict.fromkeys((panel.key for panel in grouped.panels), Level(str(baseline), names[baseline], None))
     parted = _parted(grid.workloads)
-    questions = max(1, len(questions_of_run([row for rows in found.values() for row in rows])))
+    questions = max(1, len(questions_of_run([row for product_rows in rows.values() for row in product_rows])))
     concluded = {
         choice: conclusions(
             GroupedCells(_of_choice(grid, grouped, choice), cells, baselines, parted), MARGIN, questions=questions
         )
         for choice in dict.fromkeys(panel.choice for panel in grid.panels.values())
     }
-    form = form_of([one.ratio.value for made in concluded.values() for one in made.points.values()])
+    form = form_of([point.ratio.value for made in concluded.values() for point in made.points.values()])
     tables = {
         panel.metric.key: Table(
             metric=panel.metric, x="pattern", baselines=baselines, grouped=grouped, cells=cells,
@@ -394,18 +400,18 @@ def _concluded(
 
 def _parted(workloads: Mapping[str, Workload]) -> dict[str, Level]:
     """The levels that x = `matched` has in Explore: a difference may depend on each of their factors."""
-    names = tuple(name for name in varying([one.point for one in workloads.values()]) if name in FACTORS)
+    names = tuple(name for name in varying([workload.point for workload in workloads.values()]) if name in FACTORS)
     factors = tuple(name for name in names if name != PATTERN)
     return {
-        key: matched_level(factors, tuple(one.point.get(name, ABSENT_LEVEL) for name in factors))
-        for key, one in workloads.items()
+        key: matched_level(factors, tuple(workload.point.get(name, ABSENT_LEVEL) for name in factors))
+        for key, workload in workloads.items()
     }
 
 
 def _of_choice(grid: Grid, grouped: Grouped, choice: str) -> Grouped:
     """The panels of one question."""
     return dataclasses.replace(
-        grouped, panels=tuple(one for one in grouped.panels if grid.panels[one.key].choice == choice)
+        grouped, panels=tuple(panel for panel in grouped.panels if grid.panels[panel.key].choice == choice)
     )
 
 

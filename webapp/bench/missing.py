@@ -40,15 +40,15 @@ Grid = dict[str, tuple[Value, ...]]
 
 def missing(matched: Matched, product: Product) -> list[Workload]:
     """Workloads that another product has and this one lacks, at the places where it has others."""
-    found: dict[str, Workload] = {}
+    lacking: dict[str, Workload] = {}
     places = {matched.workloads[key].place for other, key in matched.placed if other == product}
     if product.kind is Kind.IMPORT:
-        places |= {one.place for one in matched.workloads.values()}
+        places |= {workload.place for workload in matched.workloads.values()}
     for panel in matched.panels_of(RATE):
-        for one in matched.in_panel(panel):
-            if (product, one.key) not in matched.placed and (not one.place or one.place in places):
-                found[one.key] = one
-    return list(found.values())
+        for workload in matched.in_panel(panel):
+            if (product, workload.key) not in matched.placed and (not workload.place or workload.place in places):
+                lacking[workload.key] = workload
+    return list(lacking.values())
 
 
 def why_not_alone(workload: Workload) -> str:
@@ -73,7 +73,9 @@ def why_no_plan(product: Product, rows: Sequence[ResultRow], usable: Iterable[Ta
 def target_for(product: Product, rows: Sequence[ResultRow], usable: Iterable[Target]) -> Target | None:
     """The usable target of the product with the most of its results."""
     results = Counter(row.target_name for row in rows)
-    return max((one for one in usable if _is_of(product, one)), key=lambda one: results[str(one)], default=None)
+    return max(
+        (target for target in usable if _is_of(product, target)), key=lambda target: results[str(target)], default=None
+    )
 
 
 def _is_of(product: Product, target: Target) -> bool:
@@ -85,14 +87,16 @@ def _is_of(product: Product, target: Target) -> bool:
 
 def plan_for(workloads: Iterable[Workload], title: str) -> PlanDocument:
     """One part for each full-factorial grid of these workloads. Factors that all parts share are common factors."""
-    points = [{name: level for name, level in one.point.items() if name not in PLACES} for one in workloads]
+    points = [{name: level for name, level in workload.point.items() if name not in PLACES} for workload in workloads]
     grids = merged([{name: (level,) for name, level in point.items()} for point in points])[:MAX_PARTS]
     texts = [_texts(grid) for grid in grids]
-    common = {name: text for name, text in texts[0].items() if all(each.get(name) == text for each in texts)}
+    common = {
+        name: text for name, text in texts[0].items() if all(part_texts.get(name) == text for part_texts in texts)
+    }
     common.pop("pattern", None)  # every part names it
     parts = [
-        Part(name=_name(grid, number), factors={name: text for name, text in own.items() if name not in common})
-        for number, (grid, own) in enumerate(zip(grids, texts, strict=True), start=1)
+        Part(name=_name(grid, number), factors={name: text for name, text in part_texts.items() if name not in common})
+        for number, (grid, part_texts) in enumerate(zip(grids, texts, strict=True), start=1)
     ]
     caches = any(point.get("drop_caches") for point in points)
     return PlanDocument(title=title, common=common, parts=tuple(parts), drop_caches=caches)
@@ -100,11 +104,11 @@ def plan_for(workloads: Iterable[Workload], title: str) -> PlanDocument:
 
 def merged(grids: Sequence[Grid]) -> list[Grid]:
     """Join grids that differ in one factor only, factor by factor, the cheapest to change first."""
-    found = list(grids)
+    joined = list(grids)
     for name in reversed(by_cost({name for grid in grids for name in grid})):
         if name != ENGINE:
-            found = _joined(found, name)
-    return found
+            joined = _joined(joined, name)
+    return joined
 
 
 def _joined(grids: Iterable[Grid], name: str) -> list[Grid]:

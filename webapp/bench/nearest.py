@@ -156,22 +156,24 @@ class OwnLevels:
         return self.factor not in (PATTERN, *PLACES)
 
 
-def own_levels(found: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]) -> Iterator[OwnLevels]:
+def own_levels(
+    rows_of_products: Mapping[Product, Sequence[ResultRow]], ignored: Collection[str]
+) -> Iterator[OwnLevels]:
     """Without the factors that are ignored already, that define a product, or that imports do not state."""
-    labels = varying_labels(row for rows in found.values() for row in rows)
-    places = Places(found)
+    labels = varying_labels(row for rows in rows_of_products.values() for row in rows)
+    places = Places(rows_of_products)
     measured = {
         product: [
-            {**point, **places.of(product, own[0])}
-            for own in _by_place(product, rows, places)
-            for point in points_with_labels(own, labels)
+            {**point, **places.of(product, place_rows[0])}
+            for place_rows in _by_place(product, rows, places)
+            for point in points_with_labels(place_rows, labels)
         ]
-        for product, rows in found.items()
+        for product, rows in rows_of_products.items()
     }
     names = {name for points in measured.values() for point in points for name in point}
-    imports = {product for product, rows in found.items() if any(row.imported for row in rows)}
+    imports = {product for product, rows in rows_of_products.items() if any(row.imported for row in rows)}
     stated = {name for product in imports for point in measured[product] for name in point}
-    defining = {name for product in found for name in product.factors}
+    defining = {name for product in rows_of_products for name in product.factors}
     for name in in_order(names - set(ignored) - defining):
         binding = [
             {repr(point.get(name)) for point in points}

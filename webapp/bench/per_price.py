@@ -23,12 +23,15 @@ class PerPrice:
     texts: tuple[str, ...]
 
 
-def prices_of(found: Mapping[Product, Sequence[ResultRow]]) -> dict[Product, Price]:
+def prices_of(rows_of_products: Mapping[Product, Sequence[ResultRow]]) -> dict[Product, Price]:
     """The price of a product is that of its drive model or controller. One query, or none."""
-    wanted = {product: priced for product, rows in found.items() if (priced := _priced(product, rows))}
+    wanted = {product: priced for product, rows in rows_of_products.items() if (priced := _priced(product, rows))}
     if not wanted:
         return {}
-    known = {(one.kind, one.name): one for one in Price.objects.filter(name__in={name for _, name in wanted.values()})}
+    known = {
+        (price.kind, price.name): price
+        for price in Price.objects.filter(name__in={name for _, name in wanted.values()})
+    }
     return {product: known[priced] for product, priced in wanted.items() if priced in known}
 
 
@@ -41,32 +44,32 @@ def _priced(product: Product, rows: Sequence[ResultRow]) -> Priced | None:
 
 
 def per_price(
-    found: Mapping[Product, Sequence[ResultRow]],
+    rows_of_products: Mapping[Product, Sequence[ResultRow]],
     prices: Mapping[Product, Price],
     iops: Sequence[tuple[str, str, Sequence[float | None]]],
 ) -> tuple[PerPrice, ...]:
     """`iops`: title, workload and the means of the products. Empty unless all have prices in one currency, and all
     prices are of drives or all of controllers."""
-    of_controllers = {product.kind is Kind.CONTROLLER for product in found}
+    of_controllers = {product.kind is Kind.CONTROLLER for product in rows_of_products}
     currencies = {price.currency for price in prices.values()}
-    if set(prices) != set(found) or len(currencies) != 1 or len(of_controllers) != 1:
+    if set(prices) != set(rows_of_products) or len(currencies) != 1 or len(of_controllers) != 1:
         return ()
-    return tuple(_lines(found, prices, iops))
+    return tuple(_lines(rows_of_products, prices, iops))
 
 
 def _lines(
-    found: Mapping[Product, Sequence[ResultRow]],
+    rows_of_products: Mapping[Product, Sequence[ResultRow]],
     prices: Mapping[Product, Price],
     iops: Sequence[tuple[str, str, Sequence[float | None]]],
 ) -> Iterator[PerPrice]:
-    amounts = [float(prices[product].amount) for product in found]
+    amounts = [float(prices[product].amount) for product in rows_of_products]
     currency = next(iter(prices.values())).currency
-    texts = tuple(f"{prices[product].amount:,} ({prices[product].priced_on})" for product in found)
+    texts = tuple(f"{prices[product].amount:,} ({prices[product].priced_on})" for product in rows_of_products)
     yield PerPrice(f"Price, {currency}", "as entered, with its date", texts)
     for title, words, means in iops:
         yield PerPrice(f"{title}, IOPS per {currency}", words, _divided(means, amounts))
-    sizes = [_size(rows) for rows in found.values()]
-    if any(sizes) and not any(product.kind is Kind.CONTROLLER for product in found):
+    sizes = [_size(rows) for rows in rows_of_products.values()]
+    if any(sizes) and not any(product.kind is Kind.CONTROLLER for product in rows_of_products):
         yield PerPrice(f"GB per {currency}", "decimal gigabytes of one drive", _divided(sizes, amounts))
 
 

@@ -36,25 +36,25 @@ def products_of_results(ids: Iterable[str]) -> tuple[Product, ...]:
     is a product of its own, because a table is read only if it is chosen itself. Four queries."""
     numbers = [int(id_) for id_ in ids if id_.isascii() and id_.isdecimal() and len(id_) < 19]
     rows = read_rows(Result.objects.filter(pk__in=numbers[: 10 * MAX_PRODUCTS]).order_by("id"))
-    own = [row for row in rows if not row.reference]
-    return (*_products(own), *_published([row for row in rows if row.reference]))[:MAX_PRODUCTS]
+    measured = [row for row in rows if not row.reference]
+    return (*_products(measured), *_published([row for row in rows if row.reference]))[:MAX_PRODUCTS]
 
 
 def _published(rows: Sequence[ResultRow]) -> list[Product]:
     by_import: dict[int, set[tuple[str, str]]] = {}
     for row in rows:
         by_import.setdefault(row.imported, set()).add((row.model or row.target, row.layout))
-    found = ((number, part) for number, labels in by_import.items() for part in part_names(labels))
-    return [Product(Kind.IMPORT, f"{number}/{part}") for number, part in found]
+    parts = ((number, part) for number, labels in by_import.items() for part in part_names(labels))
+    return [Product(Kind.IMPORT, f"{number}/{part}") for number, part in parts]
 
 
 def _products(rows: Sequence[ResultRow]) -> list[Product]:
-    found = [(kind, _distinct(rows, of)) for kind, of in _KINDS.items()]
-    usable = [(kind, values) for kind, values in found if values and "" not in values]
+    candidates = [(kind, _distinct(rows, of)) for kind, of in _KINDS.items()]
+    usable = [(kind, values) for kind, values in candidates if values and "" not in values]
     if not usable:
         return []
-    all_apart = next((each for each in usable if len(each[1]) == len(rows)), None)
-    kind, values = all_apart or max(usable, key=lambda each: len(each[1]))
+    all_apart = next((candidate for candidate in usable if len(candidate[1]) == len(rows)), None)
+    kind, values = all_apart or max(usable, key=lambda candidate: len(candidate[1]))
     return [_product(kind, value) for value in values]
 
 
@@ -135,14 +135,14 @@ class Pair:
 
 def offered() -> tuple[OfferGroup, ...]:
     """All products with results; the newest of runs, configurations and imports. Six queries."""
-    found: dict[Product, Offer] = {}
+    offers: dict[Product, Offer] = {}
     for offer in (*_of_targets(), *_of_imports(), *_layouts(), *_configurations(), *_runs()):
-        first = found.get(offer.product, offer)
-        found[offer.product] = replace(
+        first = offers.get(offer.product, offer)
+        offers[offer.product] = replace(
             first, levels=first.levels | offer.levels | {(Facet.KIND, offer.product.kind.value)}
         )
     by_kind: dict[Kind, list[Offer]] = defaultdict(list)
-    for offer in found.values():
+    for offer in offers.values():
         by_kind[offer.product.kind].append(offer)
     return tuple(
         OfferGroup(_label(kind, by_kind[kind]), tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind]
@@ -178,8 +178,8 @@ def _of_targets() -> Iterator[Offer]:
 
 def _of_imports() -> Iterator[Offer]:
     """The labels of own imports, each import, and the products of an import that has several."""
-    found = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
-    imports = {imported.pk: imported for imported in found}
+    newest = Import.objects.filter(results_made__gt=0).order_by("-number")[:MAX_IMPORTS]
+    imports = {imported.pk: imported for imported in newest}
     columns = ("imported", "host", "controller", "drive", "serial", "layout")
     drives: dict[int, dict[tuple[str, str], Levels]] = defaultdict(dict)  # by drive and layout
     labels = Origin.objects.filter(imported__in=imports).order_by().values_list(*columns).distinct()
@@ -249,8 +249,8 @@ def _configurations() -> Iterator[Offer]:
     # Not Exists: PostgreSQL may make a join of it and read the streams of each configuration.
     streams = StreamRun.objects.filter(configuration=OuterRef("pk"), results__isnull=False).order_by()
     measured = Configuration.objects.annotate(stream=Subquery(streams.values("pk")[:1])).filter(stream__isnull=False)
-    found = measured.values_list("digest", "facts", "controller")
-    for digest, facts, controller in found[:MAX_CONFIGURATIONS]:
+    columns = measured.values_list("digest", "facts", "controller")
+    for digest, facts, controller in columns[:MAX_CONFIGURATIONS]:
         short = digest[:_DIGEST_SHOWN]
         models = (_levels(model=text) for name, text in facts.items() if name.endswith(MODEL_FACT))
         levels = _levels(controller=controller).union(*models)
@@ -271,9 +271,9 @@ def _about(facts: Mapping[str, str]) -> str:
 def pairs() -> tuple[Pair, ...]:
     """Products that ran the same plan versions: drive models, else targets, else runs; and imports that share
     workloads. Two queries."""
-    own = next(filter(None, (_pairs(found, "plan") for found in _planned().values())), ())
+    planned = next(filter(None, (_pairs(versions, "plan") for versions in _planned().values())), ())
     imported, hosts = _imported()
-    return (*own, *_pairs(imported, "workload", hosts))
+    return (*planned, *_pairs(imported, "workload", hosts))
 
 
 def _planned() -> dict[Kind, dict[Offer, set[object]]]:
@@ -281,7 +281,7 @@ def _planned() -> dict[Kind, dict[Offer, set[object]]]:
     plan can have different parts for devices and directories."""
     measured = Exists(Result.objects.filter(run=OuterRef("pk"), invalid=False))
     columns = ("number", "version", "targets__model", "targets__host__slug", "targets__slug", "targets__kind")
-    found: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
+    versions_by_offer: dict[Kind, dict[Offer, set[object]]] = {Kind.MODEL: {}, Kind.TARGET: {}, Kind.RUN: {}}
     for number, version, model, host, slug, target_kind in (
         Run.objects.filter(measured).order_by("-number").values_list(*columns)[:MAX_PAIRED]
     ):
@@ -290,8 +290,10 @@ def _planned() -> dict[Kind, dict[Offer, set[object]]]:
         for kind, value, text in named:
             if value:
                 place = "" if kind is Kind.RUN else host
-                found[kind].setdefault(Offer(Product(kind, value), text), set()).add((version, target_kind, place))
-    return found
+                versions_by_offer[kind].setdefault(Offer(Product(kind, value), text), set()).add(
+                    (version, target_kind, place)
+                )
+    return versions_by_offer
 
 
 def _imported() -> tuple[dict[Offer, set[object]], dict[Offer, set[str]]]:
@@ -307,16 +309,16 @@ def _imported() -> tuple[dict[Offer, set[object]], dict[Offer, set[str]]]:
         "direction",
     )
     rows = Result.objects.filter(origin__isnull=False, invalid=False).values_list(*columns)[:MAX_PAIRED]
-    found: dict[Offer, set[object]] = {}
+    workloads: dict[Offer, set[object]] = {}
     hosts: dict[Offer, set[str]] = defaultdict(set)
     for number, title, reference, drive, host, point, direction in rows:
         product = Product(Kind.IMPORT, str(number)) if reference or not drive else Product(Kind.MODEL, drive)
         text = title if product.kind is Kind.IMPORT else drive
         main = tuple(str(point.get(name)) for name in (PATTERN, BLOCK, JOBS, DEPTH))
         offer = Offer(product, text)
-        found.setdefault(offer, set()).add((*main, direction))
+        workloads.setdefault(offer, set()).add((*main, direction))
         hosts[offer].add(host)
-    return found, hosts
+    return workloads, hosts
 
 
 def _pairs(
@@ -324,9 +326,9 @@ def _pairs(
 ) -> tuple[Pair, ...]:
     """The pairs with the most in common first. `hosts`: of drives, which are compared only in one."""
     offers: Iterable[Offer] = [*common][:MAX_OFFERS]
-    found = [
-        Pair((one, other), len(common[one] & common[other]), words)
-        for one, other in combinations(offers, 2)
-        if {one.product.kind, other.product.kind} != {Kind.MODEL} or not hosts or hosts[one] & hosts[other]
+    candidates = [
+        Pair((first, second), len(common[first] & common[second]), words)
+        for first, second in combinations(offers, 2)
+        if {first.product.kind, second.product.kind} != {Kind.MODEL} or not hosts or hosts[first] & hosts[second]
     ]
-    return tuple(sorted((pair for pair in found if pair.common), key=lambda pair: -pair.common)[:PAIRS])
+    return tuple(sorted((pair for pair in candidates if pair.common), key=lambda pair: -pair.common)[:PAIRS])

@@ -83,11 +83,11 @@ def _by_time(row: ResultRow) -> tuple[datetime, int]:
 
 def runs(rows: Sequence[ResultRow]) -> list[RunOfProduct]:
     """Newest first."""
-    found: dict[int, list[ResultRow]] = {}
+    rows_by_source: dict[int, list[ResultRow]] = {}
     for row in rows:
-        found.setdefault(row.source, []).append(row)
-    made = [_run(own) for own in found.values()]
-    return sorted(made, key=lambda one: one.at, reverse=True)
+        rows_by_source.setdefault(row.source, []).append(row)
+    made = [_run(run_rows) for run_rows in rows_by_source.values()]
+    return sorted(made, key=lambda run: run.at, reverse=True)
 
 
 def _run(rows: Sequence[ResultRow]) -> RunOfProduct:
@@ -129,8 +129,8 @@ def changes(rows: Sequence[ResultRow]) -> list[Change]:
     targets: dict[str, list[ResultRow]] = {}
     for row in sorted(rows, key=_by_time):
         targets.setdefault(row.target_name, []).append(row)
-    found = [change for own in targets.values() for change in _changes(own)]
-    return sorted(found, key=lambda change: change.at, reverse=True)[:MAX_CHANGES]
+    unsorted = [change for target_rows in targets.values() for change in _changes(target_rows)]
+    return sorted(unsorted, key=lambda change: change.at, reverse=True)[:MAX_CHANGES]
 
 
 def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
@@ -145,10 +145,10 @@ def _changes(rows: Sequence[ResultRow]) -> Iterator[Change]:
         if row.run and row.facts:
             by_run.setdefault(row.run, []).append(row)
     known: dict[str, str] = {}
-    for one, other in pairwise(by_run.values()):
-        first = {row.point_key: row for row in reversed(one)}
-        alike = ((first[row.point_key], row) for row in other if row.point_key in first)
-        before, after = next(alike, (one[0], other[0]))
+    for earlier, later in pairwise(by_run.values()):
+        first = {row.point_key: row for row in reversed(earlier)}
+        alike = ((first[row.point_key], row) for row in later if row.point_key in first)
+        before, after = next(alike, (earlier[0], later[0]))
         known |= before.facts
         for name in sorted((known.keys() & after.facts.keys()) - VOLATILE):
             old, new = known[name], after.facts[name]

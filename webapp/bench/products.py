@@ -21,7 +21,7 @@ def part_names(labels: Iterable[tuple[str, str]]) -> list[str]:
     layouts: dict[str, set[str]] = defaultdict(set)
     for drive, layout in labels:
         layouts[drive].add(layout)
-    return sorted({name for drive, own in layouts.items() for name in _names(drive, own)} - {""})
+    return sorted({name for drive, drive_layouts in layouts.items() for name in _names(drive, drive_layouts)} - {""})
 
 
 def _names(drive: str, layouts: set[str]) -> set[str]:
@@ -118,11 +118,11 @@ class Product:
 
 def read_products(texts: Iterable[str]) -> tuple[Product, ...]:
     """Each product once, in the order of the address. Raises BenchRefused."""
-    found = tuple(dict.fromkeys(_product(text) for text in texts if text.strip()))
-    if len(found) > MAX_PRODUCTS:
-        message = f"{len(found)} products are too many to read side by side. Choose at most {MAX_PRODUCTS}."
+    products = tuple(dict.fromkeys(_product(text) for text in texts if text.strip()))
+    if len(products) > MAX_PRODUCTS:
+        message = f"{len(products)} products are too many to read side by side. Choose at most {MAX_PRODUCTS}."
         raise BenchRefused("bench_too_many", message)
-    return found
+    return products
 
 
 def _product(text: str) -> Product:

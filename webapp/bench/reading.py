@@ -32,19 +32,24 @@ def runs_by_plan(targets: Mapping[Key, Collection[UUID]], wanted: int) -> dict[K
     """The ids of runs by product, of about `wanted` trials: first the newest run of each plan, then the runs before
     them. The plans that most products ran are first. `targets` are the ids of each product's targets. One query."""
     trials = _runs_by_plan_newest(targets)
-    common = Counter(plan for own in trials.values() for plan in {plan for plan, _ in own})
-    return {key: list(_enough(_ordered(own, common), own, wanted)) for key, own in trials.items()}
+    common = Counter(plan for trials_of_product in trials.values() for plan in {plan for plan, _ in trials_of_product})
+    return {
+        key: list(_enough(_ordered(trials_of_product, common), trials_of_product, wanted))
+        for key, trials_of_product in trials.items()
+    }
 
 
 def _runs_by_plan_newest(targets: Mapping[Key, Collection[UUID]]) -> dict[Key, Trials]:
-    found: dict[Key, Trials] = {key: {} for key in targets}
+    trials_by_product: dict[Key, Trials] = {key: {} for key in targets}
     measured = Run.targets.through.objects.filter(target__in={id_ for ids in targets.values() for id_ in ids})
     columns = ("target_id", "run_id", "run__version__plan_id", "run__trial_count", "run__target_order")
     for target, run, plan, trials, order in measured.order_by("-run__number").values_list(*columns)[:MAX_RUNS]:
         for key, ids in targets.items():
             if target in ids:
-                found[key][plan, run] = found[key].get((plan, run), 0) + trials / max(len(order), 1)
-    return found
+                trials_by_product[key][plan, run] = trials_by_product[key].get((plan, run), 0) + trials / max(
+                    len(order), 1
+                )
+    return trials_by_product
 
 
 def _ordered(runs: Iterable[tuple[int, UUID]], common: Mapping[int, int]) -> list[tuple[int, UUID]]:
@@ -54,7 +59,7 @@ def _ordered(runs: Iterable[tuple[int, UUID]], common: Mapping[int, int]) -> lis
     for plan, run in runs:
         places[plan, run] = (seen[plan], -common[plan])
         seen[plan] += 1
-    return sorted(places, key=lambda one: places[one])
+    return sorted(places, key=lambda run: places[run])
 
 
 def _enough(runs: Iterable[tuple[int, UUID]], trials: Trials, wanted: int) -> Iterator[UUID]:
@@ -101,16 +106,16 @@ def read_results(products: Sequence[Product]) -> Read:
     limit, targets = MAX_RESULTS // max(len(products), 1), _targets_of(products)
     newest = _newest_ids(_conditions(products, targets), limit + 1)
     cut = tuple(product for product in products if len(newest.get(product, [])) > limit)
-    ids = newest | _ids_by_plan({one: targets[one] for one in cut if one in targets}, newest, limit)
+    ids = newest | _ids_by_plan({product: targets[product] for product in cut if product in targets}, newest, limit)
     known = {id_ for each in ids.values() for id_ in each[:limit]}
     # One array: thousands of parameters take longer to write than the query to answer.
     wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [sorted(known)])).order_by()
     rows = {row.id: row for row in read_rows(wanted)} if known else {}
-    found = {
+    rows_of_products = {
         product: tuple(_of_product(product, [rows[id_] for id_ in reversed(ids.get(product, [])[:limit])]))
         for product in products
     }
-    return Read(found, limit, cut)
+    return Read(rows_of_products, limit, cut)
 
 
 def _ids_by_plan(
@@ -120,9 +125,11 @@ def _ids_by_plan(
     if not targets:
         return {}
     runs = runs_by_plan(targets, limit)
-    chosen = _newest_ids([(one, Q(run__in=runs[one], target__in=ids)) for one, ids in targets.items()], limit)
-    both = {one: dict.fromkeys([*chosen.get(one, []), *newest[one]]) for one in targets}
-    return {one: sorted(list(ids)[:limit], reverse=True) for one, ids in both.items()}
+    chosen = _newest_ids(
+        [(product, Q(run__in=runs[product], target__in=ids)) for product, ids in targets.items()], limit
+    )
+    both = {product: dict.fromkeys([*chosen.get(product, []), *newest[product]]) for product in targets}
+    return {product: sorted(list(ids)[:limit], reverse=True) for product, ids in both.items()}
 
 
 def _of_product(product: Product, rows: list[ResultRow]) -> list[ResultRow]:
@@ -144,41 +151,41 @@ def _newest_ids(conditions: Sequence[tuple[Product, Q]], limit: int) -> dict[Pro
     if not queries:
         return {}
     names = {str(product): product for product, _ in conditions}
-    found: dict[Product, list[int]] = {}
+    ids: dict[Product, list[int]] = {}
     for name, id_ in queries[0].union(*queries[1:], all=True) if len(queries) > 1 else queries[0]:
-        found.setdefault(names[name], []).append(id_)
-    return found
+        ids.setdefault(names[name], []).append(id_)
+    return ids
 
 
 def _newest(product: Product, condition: Q, limit: int) -> "QuerySet[Result, tuple[str, int]]":
-    found = Result.objects.filter(condition, invalid=False).order_by("-measured_at", "-id")
-    named = found.annotate(product=Value(str(product), output_field=CharField()))
+    results = Result.objects.filter(condition, invalid=False).order_by("-measured_at", "-id")
+    named = results.annotate(product=Value(str(product), output_field=CharField()))
     return named.values_list("product", "id")[:limit]
 
 
 def _conditions(products: Sequence[Product], targets: Targets) -> list[tuple[Product, Q]]:
     """One for results of runs and one for imported results, so that each is found by its own index."""
-    imports = ((one, condition) for one in products if (condition := _of_imports(one)))
+    imports = ((product, condition) for product in products if (condition := _of_imports(product)))
     return [*_of_runs(products, targets), *imports]
 
 
 def _of_runs(products: Sequence[Product], targets: Targets) -> list[tuple[Product, Q]]:
     """With the ids of targets and of runs, because PostgreSQL plans those well."""
-    numbers = [one.number for one in products if one.kind is Kind.RUN]
+    numbers = [product.number for product in products if product.kind is Kind.RUN]
     runs = dict(Run.objects.filter(number__in=numbers).values_list("number", "pk"))
-    found: list[tuple[Product, Q]] = []
+    conditions: list[tuple[Product, Q]] = []
     for product in products:
         if product in targets:
-            found.append((product, Q(target__in=targets[product])))
+            conditions.append((product, Q(target__in=targets[product])))
         elif product.kind is Kind.RUN:
-            found.append((product, Q(run__in=[runs[product.number]] if product.number in runs else [])))
+            conditions.append((product, Q(run__in=[runs[product.number]] if product.number in runs else [])))
         elif product.kind is Kind.LAYOUT:
-            found.append((product, Q(point__contains={"layout": product.value}, origin=None)))
+            conditions.append((product, Q(point__contains={"layout": product.value}, origin=None)))
         elif product.kind is Kind.CONTROLLER:
-            found.append((product, Q(stream_run__configuration__controller=product.value)))
+            conditions.append((product, Q(stream_run__configuration__controller=product.value)))
         elif product.kind is Kind.CONFIGURATION:
-            found.append((product, Q(stream_run__configuration__digest__startswith=product.value)))
-    return found
+            conditions.append((product, Q(stream_run__configuration__digest__startswith=product.value)))
+    return conditions
 
 
 def _of_imports(product: Product) -> Q:
@@ -193,14 +200,14 @@ def _of_imports(product: Product) -> Q:
 
 def _targets_of(products: Iterable[Product]) -> Targets:
     """The ids of the targets of each product that is defined by targets."""
-    known = [one for one in products if one.kind in _TARGETS]
-    asked = [
-        Q(**{_TARGETS[one.kind]: one.value.partition("/")[2] if one.kind is Kind.TARGET else one.value})
-        for one in known
+    known = [product for product in products if product.kind in _TARGETS]
+    conditions = [
+        Q(**{_TARGETS[product.kind]: product.value.partition("/")[2] if product.kind is Kind.TARGET else product.value})
+        for product in known
     ]
     nothing = Q(pk__in=[])
-    found = list(Target.objects.filter(reduce(Q.__or__, asked, nothing)).select_related("host").order_by())
-    return {one: [target.pk for target in found if _is_of(one, target)] for one in known}
+    targets = list(Target.objects.filter(reduce(Q.__or__, conditions, nothing)).select_related("host").order_by())
+    return {product: [target.pk for target in targets if _is_of(product, target)] for product in known}
 
 
 def _is_of(product: Product, target: Target) -> bool:

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from webapp.analysis.services import explore_query
 from webapp.bench.products import Kind, Product, read_products
-from webapp.bench.side_by_side import Asked, read_asked
+from webapp.bench.side_by_side import Selection, read_selection
 from webapp.bench.workloads import RATE
 
 KEYS = ("product", "baseline", "metric", "at", "ignore", "hold", "ceilings", "all")
@@ -19,15 +19,15 @@ def checked_query(query: str) -> str:
     """As it is stored, of Bench or Explore. Raises Refusal if it compares nothing."""
     if not is_bench(query):
         return explore_query(query)
-    asked_by(query)
+    selection_of(query)
     return urlencode([pair for pair in parse_qsl(query) if pair[0] in KEYS])
 
 
-def asked_by(query: str) -> Asked:
+def selection_of(query: str) -> Selection:
     """Raises BenchRefused."""
     pairs = parse_qsl(query)
     given = dict(pairs)
-    found = read_asked(
+    selection = read_selection(
         [text for key, text in pairs if key == "product"],
         baseline=given.get("baseline", ""),
         metric=given.get("metric", ""),
@@ -35,17 +35,17 @@ def asked_by(query: str) -> Asked:
         ignored=[text for key, text in pairs if key == "ignore"],
         held=[text for key, text in pairs if key == "hold"],
     )
-    assert found is not None  # it names products
-    return found
+    assert selection is not None  # it names products
+    return selection
 
 
-def query_of(asked: Asked) -> str:
+def query_of(selection: Selection) -> str:
     """The address of Bench that asks this."""
-    pairs = [("product", str(product)) for product in asked.products]
-    pairs += [("baseline", str(asked.baseline))] if asked.baseline else []
-    pairs += [("metric", asked.choice)] if asked.choice != RATE else []
-    pairs += [("ignore", name) for name in sorted(asked.ignored)]
-    pairs += [("hold", f"{factor}:{level}") for factor, level in asked.held]
+    pairs = [("product", str(product)) for product in selection.products]
+    pairs += [("baseline", str(selection.baseline))] if selection.baseline else []
+    pairs += [("metric", selection.choice)] if selection.choice != RATE else []
+    pairs += [("ignore", name) for name in sorted(selection.ignored)]
+    pairs += [("hold", f"{factor}:{level}") for factor, level in selection.held]
     return urlencode(pairs)
 
 

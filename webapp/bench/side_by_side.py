@@ -91,13 +91,15 @@ def _assumptions(matched: Matched, panel: Panel, product: Product) -> Iterator[s
     """`Assumed of Old tests: QD 1, 1 job.` if an import states neither."""
     sides = (product, matched.baseline)
     shared = [
-        one
-        for one in matched.in_panel(panel)
-        if all((panel.key, str(side), one.key) in matched.measured for side in sides)
+        workload
+        for workload in matched.in_panel(panel)
+        if all((panel.key, str(side), workload.key) in matched.measured for side in sides)
     ]
     for side in sides:
-        rows = ((one, row) for one in shared for row in matched.rows(panel, side, one.key) if row.imported)
-        texts = dict.fromkeys(text for one, row in rows for text in assumed(one, row.point))
+        rows = (
+            (workload, row) for workload in shared for row in matched.rows(panel, side, workload.key) if row.imported
+        )
+        texts = dict.fromkeys(text for workload, row in rows for text in assumed(workload, row.point))
         if texts:
             yield f"Assumed of {matched.names[side]}: {', '.join(texts)}."
 
@@ -136,14 +138,14 @@ def _chosen(matched: Matched) -> Iterator[Headline]:
         choice = RATE if rule.is_rate else matched.percentile
         panels = [panel for panel in matched.panels_of(choice) if panel.chart == rule.pattern]
         if panels:
-            panel = max(panels, key=lambda one: _most(matched, one))
+            panel = max(panels, key=lambda candidate: _most(matched, candidate))
             yield from _of_panel(matched, panel, rule)
 
 
 def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]:
     alike, title = _alike(matched, panel, rule), rule.title.format(panel.metric.short)
-    lowest = min(_of_known_load(alike), key=lambda one: (one.concurrency, one.order))
-    highest = max(alike, key=lambda one: _mean(matched, panel, one)) if rule.is_rate else lowest
+    lowest = min(_of_known_load(alike), key=lambda workload: (workload.concurrency, workload.order))
+    highest = max(alike, key=lambda workload: _mean(matched, panel, workload)) if rule.is_rate else lowest
     if highest.concurrency > lowest.concurrency:
         yield Headline(f"{title}, highest", panel, highest)
         yield Headline(f"{title}, lowest load", panel, lowest)
@@ -153,37 +155,41 @@ def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]
 
 def _most(matched: Matched, panel: Panel) -> tuple[int, int]:
     """The products of the workload that most products have."""
-    return max(_count(matched, panel, one) for one in matched.in_panel(panel))
+    return max(_count(matched, panel, workload) for workload in matched.in_panel(panel))
 
 
-def _count(matched: Matched, panel: Panel, one: Workload) -> tuple[int, int]:
+def _count(matched: Matched, panel: Panel, workload: Workload) -> tuple[int, int]:
     """The products with a number; those with any value if only one product is shown."""
-    covered = matched.covered_by(panel, one.key)
-    return (len(matched.measured_by(panel, one.key)) if len(matched.products) > 1 else covered), covered
+    covered = matched.covered_by(panel, workload.key)
+    return (len(matched.measured_by(panel, workload.key)) if len(matched.products) > 1 else covered), covered
 
 
 def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
     """The workloads of one block size that most products have."""
     all_, most = matched.in_panel(panel), _most(matched, panel)
-    return _of_block([one for one in all_ if _count(matched, panel, one) == most], rule.block)
+    return _of_block([workload for workload in all_ if _count(matched, panel, workload) == most], rule.block)
 
 
 def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
-    sizes = {one.number(BLOCK) for one in known}
+    sizes = {workload.number(BLOCK) for workload in known}
     size = wanted if wanted in sizes else min(sizes) if wanted else max(sizes)
-    return [one for one in known if one.number(BLOCK) == size]
+    return [workload for workload in known if workload.number(BLOCK) == size]
 
 
 def _of_known_load(alike: Sequence[Workload]) -> Sequence[Workload]:
     """Those that state queue depth and jobs as far as others do: a value without them may be of any load."""
-    stated = {name for name in (DEPTH, JOBS) for one in alike if name in one.point}
-    return [one for one in alike if stated <= one.point.keys()] or alike
+    stated = {name for name in (DEPTH, JOBS) for workload in alike if name in workload.point}
+    return [workload for workload in alike if stated <= workload.point.keys()] or alike
 
 
-def _mean(matched: Matched, panel: Panel, one: Workload) -> float:
-    means = [matched.mean(panel, product, one.key) for product in matched.measured_by(panel, one.key)]
+def _mean(matched: Matched, panel: Panel, workload: Workload) -> float:
+    means = [matched.mean(panel, product, workload.key) for product in matched.measured_by(panel, workload.key)]
     if not means:  # only values of several drives, which are not shown, but tell which workload is the fastest
-        means = [panel.metric.of(row) or 0.0 for each in matched.products for row in matched.rows(panel, each, one.key)]
+        means = [
+            panel.metric.of(row) or 0.0
+            for product in matched.products
+            for row in matched.rows(panel, product, workload.key)
+        ]
     return geometric_mean(means) if min(means) > 0 else 0.0
 
 
@@ -191,7 +197,7 @@ Held = tuple[tuple[str, str], ...]  # factors with their level, as in the addres
 
 
 @dataclass(frozen=True)
-class Asked:
+class Selection:
     """What the address says."""
 
     products: tuple[Product, ...]
@@ -257,20 +263,20 @@ class Advice:
 
     why: str  # a sentence
     words: str = ""  # of the link; "" if nothing in the data is alike
-    nearest: Asked | None = None
+    nearest: Selection | None = None
 
 
 @dataclass(frozen=True)
 class SideBySide:
     """Each part is computed when a page asks for it."""
 
-    asked: Asked
+    selection: Selection
     read: Read
     matched: Matched
 
     @property
     def products(self) -> tuple[Product, ...]:
-        return self.asked.products
+        return self.selection.products
 
     @property
     def empty(self) -> tuple[Product, ...]:
@@ -291,7 +297,7 @@ class SideBySide:
     @property
     def single(self) -> int:
         """Cells that were measured once."""
-        return sum(len(one.values) == 1 for one in self.matched.measured.values())
+        return sum(len(cell.values) == 1 for cell in self.matched.measured.values())
 
     @cached_property
     def facts(self) -> tuple[Facts, ...]:
@@ -301,8 +307,8 @@ class SideBySide:
     def colours(self) -> dict[Product, int]:
         """A part of an import has the colour of the drive with this name."""
         names = {product: product.part or name for product, name in self.matched.names.items()}
-        found = colours_of(names.values())
-        return {product: found[name] for product, name in names.items()}
+        colours = colours_of(names.values())
+        return {product: colours[name] for product, name in names.items()}
 
     @cached_property
     def header(self) -> tuple[Specification, ...]:
@@ -319,16 +325,16 @@ class SideBySide:
     @property
     def latency_kinds(self) -> str:
         """A warning if products have different kinds of latency."""
-        found: dict[str, Kinds] = {}
-        for (_, product, _), one in self.matched.measured.items():
-            found[product] = found.get(product, frozenset()) | one.kinds
+        kinds: dict[str, Kinds] = {}
+        for (_, product, _), cell in self.matched.measured.items():
+            kinds[product] = kinds.get(product, frozenset()) | cell.kinds
         names = self.matched.names
-        return mixed_kinds({names[product]: found.get(str(product), frozenset()) for product in self.products})
+        return mixed_kinds({names[product]: kinds.get(str(product), frozenset()) for product in self.products})
 
     @property
     def completion_latency(self) -> bool:
         """Whether all latencies leave out the time of the submission."""
-        kinds = {kind for one in self.matched.measured.values() for kind in one.kinds}
+        kinds = {kind for cell in self.matched.measured.values() for kind in cell.kinds}
         return kinds == {"clat"}
 
     @cached_property
@@ -338,7 +344,9 @@ class SideBySide:
 
     @cached_property
     def headlines(self) -> tuple[Row, ...]:
-        return tuple(_row(self.matched, one.panel, one.workload, one.title) for one in self._headlines)
+        return tuple(
+            _row(self.matched, headline.panel, headline.workload, headline.title) for headline in self._headlines
+        )
 
     @cached_property
     def prices(self) -> dict[Product, Price]:
@@ -353,13 +361,13 @@ class SideBySide:
     def _of_one_price(self, row: Row) -> list[float | None]:
         """The means of the products; None for several drives at once, or controllers in several hosts, whose price is
         not that of one."""
-        found: list[float | None] = []
-        for product, one in zip(self.products, row.cells, strict=True):
+        means: list[float | None] = []
+        for product, shown in zip(self.products, row.cells, strict=True):
             rows = self.matched.rows(row.panel, product, row.workload.key)
             has_several = has_several_controllers if product.kind is Kind.CONTROLLER else has_several_drives
             is_whole = not any(map(has_several, rows))
-            found.append(one.cell.summary.mean if one and is_whole else None)
-        return found
+            means.append(shown.cell.summary.mean if shown and is_whole else None)
+        return means
 
     @cached_property
     def _headlines(self) -> tuple[Headline, ...]:
@@ -367,12 +375,12 @@ class SideBySide:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        return tuple(_groups(self.matched, self.asked.choice))
+        return tuple(_groups(self.matched, self.selection.choice))
 
     @cached_property
     def all_curves(self) -> tuple[Curve, ...]:
         """Also those that differ from a shown one in the levels of the other factors."""
-        return tuple(curves(self.matched, self.asked.choice))
+        return tuple(curves(self.matched, self.selection.choice))
 
     @property
     def curves(self) -> tuple[Curve, ...]:
@@ -380,11 +388,11 @@ class SideBySide:
 
     @cached_property
     def rate_curves(self) -> tuple[Curve, ...]:
-        return self.all_curves if self.asked.choice == RATE else tuple(curves(self.matched, RATE))
+        return self.all_curves if self.selection.choice == RATE else tuple(curves(self.matched, RATE))
 
     @cached_property
     def ladder(self) -> Ladder | None:
-        return ladder(self.matched, self.asked.ladder, _default_ladder(self._headlines))
+        return ladder(self.matched, self.selection.ladder, _default_ladder(self._headlines))
 
     @cached_property
     def ladders(self) -> dict[str, str]:
@@ -393,8 +401,8 @@ class SideBySide:
     @cached_property
     def seen(self) -> tuple[tuple[Curve, Seen], ...]:
         """What curves show as a whole: those of the chosen metric, and those of rates."""
-        every = (*self.all_curves, *(() if self.asked.choice == RATE else self.rate_curves))
-        return tuple((curve, one) for curve in every for one in seen_in(curve, self.matched, self._links))
+        every = (*self.all_curves, *(() if self.selection.choice == RATE else self.rate_curves))
+        return tuple((curve, finding) for curve in every for finding in seen_in(curve, self.matched, self._links))
 
     @cached_property
     def known_ceilings(self) -> KnownCeilings:
@@ -409,11 +417,11 @@ class SideBySide:
     def findings(self) -> tuple[Finding, ...]:
         shown = {id(curve) for curve in self.all_curves if curve.is_shown}
         seen = (
-            Finding(curve.panel, once(one), _place(one))
-            for curve, one in self.seen
-            if (id(curve) in shown or one.kind in _BETWEEN) and one.kind not in _OF_LOADS
+            Finding(curve.panel, once(finding), _place(finding))
+            for curve, finding in self.seen
+            if (id(curve) in shown or finding.kind in _BETWEEN) and finding.kind not in _OF_LOADS
         )
-        return tuple(sorted((*findings(self.matched, self.asked.choice), *seen), key=lambda one: one.rank))
+        return tuple(sorted((*findings(self.matched, self.selection.choice), *seen), key=lambda finding: finding.rank))
 
     @cached_property
     def missing(self) -> dict[Product, list[Workload]]:
@@ -448,7 +456,7 @@ class SideBySide:
         """The factors that prevent matches, if no workload is shared."""
         if self.shared or len(self.products) < 2:
             return ()
-        return tuple(own_levels(self.read.rows, self.asked.ignored))
+        return tuple(own_levels(self.read.rows, self.selection.ignored))
 
     @cached_property
     def advice(self) -> tuple[Advice, ...]:
@@ -458,11 +466,11 @@ class SideBySide:
         others = [product for product in self.products if product not in (baseline, *self.empty)]
         compared = self.matched.compared | self.matched.overlapping
         pairs = [(baseline, other) for other in others if str(other) not in compared and baseline not in self.empty]
-        told = {product for pair in pairs for product in pair}
+        products_of_pairs = {product for pair in pairs for product in pair}
         of_mixed = [
             (product, *(other for other in (baseline, *others) if other != product))[:2]
             for product in mixed
-            if product not in told
+            if product not in products_of_pairs
         ]
         most = max(MIN_TRIED, MAX_TRIED // max(len(pairs) + len(of_mixed), 1))
         return tuple(self._advice(pair, most) for pair in (*pairs, *of_mixed))
@@ -470,7 +478,7 @@ class SideBySide:
     def _advice(self, products: tuple[Product, ...], most: int) -> Advice:
         rows = {product: self.read.rows[product] for product in products}
         apart = (
-            [levels.factor for levels in own_levels(rows, self.asked.ignored) if levels.ignorable]
+            [levels.factor for levels in own_levels(rows, self.selection.ignored) if levels.ignorable]
             if len(rows) > 1
             else []
         )
@@ -481,27 +489,27 @@ class SideBySide:
         is_pair = len(self.products) == len(products)
         pair = Unlike(products, names, rows, mixed, tuple(apart or self.matched.other_levels), beside=not is_pair)
         for candidate in islice(pair.candidates(), most):
-            asked = replace(
-                self.asked,
+            selection = replace(
+                self.selection,
                 products=candidate.products,
                 baseline=None,
-                ignored=self.asked.ignored | candidate.ignored,
-                held=(*self.asked.held, *candidate.held),
+                ignored=self.selection.ignored | candidate.ignored,
+                held=(*self.selection.held, *candidate.held),
             )
             is_offered = (
-                self._is_other_pair_offered(asked)
+                self._is_other_pair_offered(selection)
                 if candidate.products != products
-                else _has_ratio(replace(self.read, rows=rows), asked)
+                else _has_ratio(replace(self.read, rows=rows), selection)
             )
             if is_offered:
-                return Advice(pair.why, candidate.words, asked)
+                return Advice(pair.why, candidate.words, selection)
         return Advice(pair.why)
 
-    def _is_other_pair_offered(self, asked: Asked) -> bool:
+    def _is_other_pair_offered(self, selection: Selection) -> bool:
         """Several products of the page may be offered the same pair. Its results are read once, in either order."""
-        key = frozenset(asked.products)
+        key = frozenset(selection.products)
         if key not in self._tried:
-            self._tried[key] = _has_ratio(read_results(asked.products), asked)
+            self._tried[key] = _has_ratio(read_results(selection.products), selection)
         return self._tried[key]
 
     @cached_property
@@ -521,36 +529,43 @@ class SideBySide:
         return {product: first[str(product)] for product in self.products if str(product) in first}
 
 
-def side_by_side(asked: Asked) -> SideBySide:
-    return matched_of(asked, _at_held_levels(read_results(asked.products), asked))
+def side_by_side(selection: Selection) -> SideBySide:
+    return matched_of(selection, _at_held_levels(read_results(selection.products), selection))
 
 
-def matched_of(asked: Asked, read: Read) -> SideBySide:
+def matched_of(selection: Selection, read: Read) -> SideBySide:
     names = _short({product: _name(product, rows) for product, rows in read.rows.items()})
-    return SideBySide(asked, read, match(read.rows, names, asked.baseline, asked.choice, asked.in_no_workload))
+    return SideBySide(
+        selection, read, match(read.rows, names, selection.baseline, selection.choice, selection.in_no_workload)
+    )
 
 
-def _has_ratio(read: Read, asked: Asked) -> bool:
-    return has_ratio(_at_held_levels(read, asked).rows, asked.choice, asked.in_no_workload)
+def _has_ratio(read: Read, selection: Selection) -> bool:
+    return has_ratio(_at_held_levels(read, selection).rows, selection.choice, selection.in_no_workload)
 
 
-def _at_held_levels(read: Read, asked: Asked) -> Read:
-    if not asked.held:
+def _at_held_levels(read: Read, selection: Selection) -> Read:
+    if not selection.held:
         return read
-    rows = {product: tuple(row for row in own if _is_held(row, asked.held)) for product, own in read.rows.items()}
+    rows = {
+        product: tuple(row for row in product_rows if _is_held(row, selection.held))
+        for product, product_rows in read.rows.items()
+    }
     return replace(read, rows=rows)
 
 
-def _is_held(row: ResultRow, held: Held) -> bool:
-    return all(level_of(row, factor) == level for factor, level in held)
+def _is_held(row: ResultRow, levels: Held) -> bool:
+    return all(level_of(row, factor) == level for factor, level in levels)
 
 
 def _short(names: Mapping[Product, str]) -> dict[Product, str]:
     """A part of an import by its own name, if no other product of the page has this name: sentences repeat names."""
-    own = Counter(product.part or name for product, name in names.items())
+    counts = Counter(product.part or name for product, name in names.items())
     alone = len(names) == 1
     return {
-        product: product.part if name.endswith(f": {product.part}") and own[product.part] == 1 and not alone else name
+        product: product.part
+        if name.endswith(f": {product.part}") and counts[product.part] == 1 and not alone
+        else name
         for product, name in names.items()
     }
 
@@ -565,57 +580,57 @@ def _name(product: Product, rows: Sequence[ResultRow]) -> str:
     return product.value
 
 
-def _row(matched: Matched, panel: Panel, one: Workload, title: str) -> Row:
-    cells = tuple(_shown(matched, panel, product, one) for product in matched.products)
-    mixed = tuple(matched.mixed.get((panel.key, str(product), one.key)) for product in matched.products)
-    return Row(title, panel, one, cells, mixed)
+def _row(matched: Matched, panel: Panel, workload: Workload, title: str) -> Row:
+    cells = tuple(_shown(matched, panel, product, workload) for product in matched.products)
+    mixed = tuple(matched.mixed.get((panel.key, str(product), workload.key)) for product in matched.products)
+    return Row(title, panel, workload, cells, mixed)
 
 
-def _shown(matched: Matched, panel: Panel, product: Product, one: Workload) -> Shown | None:
-    cell = matched.cell(panel, product, one.key)
+def _shown(matched: Matched, panel: Panel, product: Product, workload: Workload) -> Shown | None:
+    cell = matched.cell(panel, product, workload.key)
     if cell is None:
         return None
-    rows = matched.rows(panel, product, one.key)
+    rows = matched.rows(panel, product, workload.key)
     imported = [row for row in rows if row.imported]
     return Shown(
         cell=cell,
         part=part_of(rows) if product in matched.of_several else "",
         pooled=pooled(rows),
         runs=len({row.source for row in rows}),
-        unstated=max((_unstated(one, row) for row in imported), default=(), key=len),
-        assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(one, row.point))),
+        unstated=max((_unstated(workload, row) for row in imported), default=(), key=len),
+        assumed=", ".join(dict.fromkeys(text for row in imported for text in assumed(workload, row.point))),
         reference=any(row.reference for row in rows),
         results=len(rows),
         slow=sum(map(mean_above_p99, rows)) if panel.metric.shown_as == "latency" else 0,
     )
 
 
-def _unstated(one: Workload, row: ResultRow) -> tuple[str, ...]:
+def _unstated(workload: Workload, row: ResultRow) -> tuple[str, ...]:
     """Factors and labels of the workload that a result does not state."""
-    labels = labels_in(row, {name.removeprefix(PREFIX) for name in one.point if is_label(name)})
+    labels = labels_in(row, {name.removeprefix(PREFIX) for name in workload.point if is_label(name)})
     return tuple(
-        map(factor_words, in_order(one.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST, PART}))
+        map(factor_words, in_order(workload.point.keys() - row.point.keys() - labels.keys() - PLACES - {TEST, PART}))
     )
 
 
 def _groups(matched: Matched, choice: str) -> Iterator[Group]:
     least = min(2, len(matched.products))
     for panel in matched.panels_of(choice):
-        counts = [(one, matched.covered_by(panel, one.key)) for one in matched.in_panel(panel)]
-        shared = [one for one, count in counts if count >= least]
+        counts = [(workload, matched.covered_by(panel, workload.key)) for workload in matched.in_panel(panel)]
+        shared = [workload for workload, count in counts if count >= least]
         by_all = sum(count == len(matched.products) for _, count in counts)
         texts = dict(texts_of(shared))  # without what all of them share, although others differ in it
-        rows = tuple(_row(matched, panel, one, texts[one.key]) for one in shared)
+        rows = tuple(_row(matched, panel, workload, texts[workload.key]) for workload in shared)
         yield Group(panel, rows, len(shared), by_all, len(counts) - len(shared))
 
 
 def _default_ladder(chosen: Sequence[Headline]) -> str:
     """The workload of the first headline of a latency."""
-    latencies = [one for one in chosen if one.panel.choice != RATE]
+    latencies = [headline for headline in chosen if headline.panel.choice != RATE]
     return ladder_key(latencies[0].panel, latencies[0].workload) if latencies else ""
 
 
-def read_asked(
+def read_selection(
     products: Sequence[str],
     *,
     baseline: str = "",
@@ -623,7 +638,7 @@ def read_asked(
     workload: str = "",
     ignored: Collection[str] = (),
     held: Collection[str] = (),
-) -> Asked | None:
+) -> Selection | None:
     """None without products. Raises BenchRefused."""
     chosen = read_products(products)
     if not chosen:
@@ -633,7 +648,7 @@ def read_asked(
     factors = frozenset(ignored) - {""}
     if unknown := sorted(name for name in factors - set(FACTORS) if not is_label(name)):
         raise BenchRefused("bench_factor_unknown", f"ignore={unknown[0]}: there is no factor with this name.")
-    return Asked(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors, _held(held))
+    return Selection(chosen, _baseline(baseline, chosen), metric or RATE, workload, factors, _held(held))
 
 
 def _held(texts: Iterable[str]) -> Held:

@@ -32,11 +32,11 @@ _OF: Mapping[str, Callable[[ResultRow], str]] = {
 def pooled(rows: Sequence[ResultRow]) -> str:
     """`2 targets, 3 kernels`; "" if there is one of each. Configurations only if nothing else explains them: of imports
     their labels, `2 values of fill level`."""
-    found = list(_several(rows))
+    counts = list(_several(rows))
     configurations = {identity(row) for row in rows}
-    if not found and len(configurations) > 1:
-        found = list(_labels(rows)) or [f"{len(configurations)} configurations"]
-    return ", ".join(found)
+    if not counts and len(configurations) > 1:
+        counts = list(_labels(rows)) or [f"{len(configurations)} configurations"]
+    return ", ".join(counts)
 
 
 def _labels(rows: Sequence[ResultRow]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def header(known: Sequence[Facts]) -> tuple[Specification, ...]:
     made = (
         Specification(label, several, tuple(facts.get(name, ()) for facts in known)) for label, several, name in HEADER
     )
-    return tuple(one for one in made if any(one.values))
+    return tuple(specification for specification in made if any(specification.values))
 
 
 def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:
@@ -122,17 +122,17 @@ def differing(known: Sequence[Facts]) -> tuple[Specification, ...]:
     made = [
         Specification(label_of_fact(name), "values", tuple(facts.get(name, ()) for facts in known)) for name in names
     ]
-    return tuple(one for one in made if one.differs)
+    return tuple(specification for specification in made if specification.differs)
 
 
 def facts_of(rows: Iterable[ResultRow]) -> Facts:
     """Name -> values over all configurations."""
-    found: dict[str, set[str]] = {}
+    texts_by_name: dict[str, set[str]] = {}
     for row in {(*identity(row), row.model, row.host, row.tool_and_version): row for row in rows}.values():
         for name, text in (*_named(row), (HOST, row.host), (MODEL, row.model), (TOOL, row.tool_and_version)):
             if text and (name, text) != UNKNOWN_STATE:
-                found.setdefault(name, set()).add(_text(name, text))
-    return {name: tuple(sorted(texts)) for name, texts in found.items()}
+                texts_by_name.setdefault(name, set()).add(_text(name, text))
+    return {name: tuple(sorted(texts)) for name, texts in texts_by_name.items()}
 
 
 def _named(row: ResultRow) -> Iterator[tuple[str, str]]:
@@ -178,7 +178,7 @@ def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
     if all(product.kind is Kind.HOST for product, _ in measured):
         return ""
     if len(set(hosts)) < 2:
-        different = _different(_OF_A_HOST, measured) if all(one.kind in _HARDWARE for one in names) else []
+        different = _different(_OF_A_HOST, measured) if all(product.kind in _HARDWARE for product in names) else []
         words = "A difference may come from them instead of the product."
         return f"Measured with different {' and '.join(different)}. {words}" if different else ""
     where = "; ".join(
@@ -186,8 +186,8 @@ def confounded(names: Mapping[Product, str], facts: Sequence[Facts]) -> str:
     )
     also = _different(_ALSO, measured)
     more = f" These differ too: {', '.join(also)}." if also else ""
-    said = "Measured in different hosts" if len(set(hosts) - {()}) > 1 else "The hosts may differ"
-    return f"{said} ({where}). A difference may come from the host instead of the product.{more}"
+    place = "Measured in different hosts" if len(set(hosts) - {()}) > 1 else "The hosts may differ"
+    return f"{place} ({where}). A difference may come from the host instead of the product.{more}"
 
 
 def _different(named: Mapping[str, str], measured: Sequence[tuple[Product, Facts]]) -> list[str]:

@@ -31,26 +31,28 @@ MOST_NAMES = 2
 MOST_LINES = 3
 
 
-def verdict(found: SideBySide, answer: BenchAnswer) -> Verdict:
-    names = [one.short for one in answer.products]
+def verdict(comparison: SideBySide, answer: BenchAnswer) -> Verdict:
+    names = [product.short for product in answer.products]
     if len(names) < 2:
         return _without(f"{names[0]}: choose a second product.")
     if not answer.forest:
         who = f"{names[0]} and {names[1]}" if len(names) == 2 else f"These {len(names)} products"
         return _without(f"Nothing to compare: {who} share no workload.")
-    speakers = [_Pair(answer, group, found) if len(names) == 2 else _Several(answer, group) for group in answer.forest]
-    main = next((one for one in speakers if one.has_difference), speakers[0])
-    others = [one for one in speakers if one is not main]
+    speakers = [
+        _Pair(answer, group, comparison) if len(names) == 2 else _Several(answer, group) for group in answer.forest
+    ]
+    main = next((speaker for speaker in speakers if speaker.has_difference), speakers[0])
+    others = [speaker for speaker in speakers if speaker is not main]
     lead, rest = main.headline
-    line = [*main.limit_words, *(sentence for one in others if (sentence := one.line))]
+    line = [*main.limit_words, *(sentence for speaker in others if (sentence := speaker.line))]
     more = [f"{len(line) - MOST_LINES + 1} more patterns below."] if len(line) > MOST_LINES else []
-    said = [row for one in speakers for row in one.rows]
+    spoken_rows = [row for speaker in speakers for row in speaker.rows]
     return Verdict(
         lead=lead,
         rest=rest,
         line=(*(line[: MOST_LINES - 1] if more else line), *more),
-        pills=tuple(_pills(found, said)),
-        repeats=_repeats(said),
+        pills=tuple(_pills(comparison, spoken_rows)),
+        repeats=_repeats(spoken_rows),
     )
 
 
@@ -69,7 +71,7 @@ def _repeats(rows: Sequence[BenchRow]) -> str:
     return f"{fewest} repeats" if fewest == most else f"{fewest} to {most} repeats"
 
 
-def _pills(found: SideBySide, rows: Sequence[BenchRow]) -> Iterator[str]:
+def _pills(comparison: SideBySide, rows: Sequence[BenchRow]) -> Iterator[str]:
     counts = _counts(rows)
     if counts and max(counts) == 1:
         yield "Measured once"
@@ -77,8 +79,8 @@ def _pills(found: SideBySide, rows: Sequence[BenchRow]) -> Iterator[str]:
         yield "Partly measured once"
     elif counts and min(counts) < MIN_BLOCKS:
         yield "Too few repeats"
-    if found.confounded and found.matched.compared:
-        hosts = {known.get(HOST, ()) for known in found.facts if known}
+    if comparison.confounded and comparison.matched.compared:
+        hosts = {known.get(HOST, ()) for known in comparison.facts if known}
         yield "Hosts differ" if len(hosts - {()}) > 1 else "Hosts may differ" if len(hosts) > 1 else "More differs"
     if any(cell.state is RatioState.DRIFT for row in rows for cell in row.cells):
         yield "May be drift"
@@ -171,10 +173,10 @@ def _plural(axis: str) -> str:
 class _Pair(_Series):
     """Two products."""
 
-    def __init__(self, answer: BenchAnswer, group: ForestGroup, found: SideBySide) -> None:
+    def __init__(self, answer: BenchAnswer, group: ForestGroup, comparison: SideBySide) -> None:
         super().__init__(answer, group)
-        self.found = found
-        self.compared, self.base = sorted(answer.products, key=lambda one: one.product == answer.baseline)
+        self.comparison = comparison
+        self.compared, self.base = sorted(answer.products, key=lambda product: product.product == answer.baseline)
         cells = [next((c for c in row.cells if c.product == self.compared.product), None) for row in self.rows]
         known = [(row, cell) for row, cell in zip(self.rows, cells, strict=True) if cell and cell.ratio]
         self.rows = [row for row, _ in known]
@@ -251,16 +253,16 @@ class _Pair(_Series):
             counts = [sum(_sign(cell) is sign for cell in self.cells) for sign in _SIDES]
             texts = [f"{word} at {count}" for word, count in zip(self._words, counts, strict=True) if count]
             return [f"{' and '.join(texts)} of {len(self.cells)} workloads{f' in {self.where_all}' if named else ''}"]
-        sides = [one for one in stretches if one.sign in _SIDES]
+        sides = [stretch for stretch in stretches if stretch.sign in _SIDES]
         parts: list[str] = []
-        for one in stretches:
+        for stretch in stretches:
             bare = bool(parts)
-            if one.sign in _SIDES:
-                inside = f" in {self.where_all}" if named and one is sides[0] else ""
-                parts.append(self._difference(one, inside, bare=bare, short=not named or one is not sides[0]))
+            if stretch.sign in _SIDES:
+                inside = f" in {self.where_all}" if named and stretch is sides[0] else ""
+                parts.append(self._difference(stretch, inside, bare=bare, short=not named or stretch is not sides[0]))
             else:
-                words = "equal" if one.sign is _Sign.EQUAL else "no clear difference"
-                parts.append(f"{words} {self.where(one.first, one.last, bare=bare)}")
+                words = "equal" if stretch.sign is _Sign.EQUAL else "no clear difference"
+                parts.append(f"{words} {self.where(stretch.first, stretch.last, bare=bare)}")
         return parts
 
     @property
@@ -269,14 +271,14 @@ class _Pair(_Series):
             return "faster", "slower"
         return f"higher {self.metric.short}", "lower"
 
-    def _difference(self, one: _Stretch, inside: str, *, bare: bool, short: bool) -> str:
+    def _difference(self, stretch: _Stretch, inside: str, *, bare: bool, short: bool) -> str:
         """`1.94× as fast in random reads at queue depth 1`"""
-        ratios = [cell.ratio or 1.0 for cell in self.cells[one.first : one.last + 1]]
+        ratios = [cell.ratio or 1.0 for cell in self.cells[stretch.first : stretch.last + 1]]
         is_whole = max(ratios) <= ONE_RANGE * min(ratios) or len(self.stretches) == 1
-        at_end = one.last == len(self.cells) - 1 and one.first > 0
-        place = one.last if at_end else one.first  # the end of the series, if it is not said as a whole
+        at_end = stretch.last == len(self.cells) - 1 and stretch.first > 0
+        place = stretch.last if at_end else stretch.first  # the end of the series, if it is not said as a whole
         values = ratios if is_whole else ratios[-1:] if at_end else ratios[:1]
-        where = self.where(one.first, one.last, bare=bare) if is_whole else self.where(place, place, bare=bare)
+        where = self.where(stretch.first, stretch.last, bare=bare) if is_whole else self.where(place, place, bare=bare)
         return " ".join(filter(None, (f"{self._amount(values, short=short)}{inside}", where)))
 
     def _amount(self, ratios: Sequence[float], *, short: bool) -> str:
@@ -298,7 +300,7 @@ class _Pair(_Series):
         if last.sign is not _Sign.EQUAL or last.first == 0:
             return None
         keys = [row.key for row in self.rows]
-        for curve, finding in self.found.seen:
+        for curve, finding in self.comparison.seen:
             if (
                 finding.kind is FindingKind.CEILING
                 and finding.value
@@ -333,7 +335,7 @@ class _Several(_Series):
 
     def __init__(self, answer: BenchAnswer, group: ForestGroup) -> None:
         super().__init__(answer, group)
-        self.names = {one.product: one.short for one in answer.products}
+        self.names = {product.product: product.short for product in answer.products}
         self.leaders = [_leaders(row, answer.baseline) for row in self.rows]
 
     @property

@@ -36,8 +36,8 @@ def level_text(name: str, level: Value) -> str:
 
 def number_of(level: Value) -> tuple[float, str] | None:
     """The number and the unit of a label: 20 and % of `20 %`. None if it is no number."""
-    found = _NUMBER.fullmatch(str(level).strip())
-    return (float(found[1]), found[2]) if found else None
+    match = _NUMBER.fullmatch(str(level).strip())
+    return (float(match[1]), match[2]) if match else None
 
 
 def label_order(point: Mapping[str, Value]) -> tuple[object, ...]:
@@ -93,18 +93,18 @@ class Workload(FullPoint):
         return (self.number(BLOCK), self.concurrency, self.number(JOBS), label_order(self.point), self.key)
 
 
-def assumed(one: Workload, stated: Mapping[str, Value]) -> Iterator[str]:
+def assumed(workload: Workload, stated: Mapping[str, Value]) -> Iterator[str]:
     """Queue depth and jobs of the matched workload, as far as the result does not state them."""
     for name in (DEPTH, JOBS):
-        if name in one.point and name not in stated:
-            yield in_words(one, [name]) or "1 job"
+        if name in workload.point and name not in stated:
+            yield in_words(workload, [name]) or "1 job"
 
 
-def in_words(one: Workload, names: Iterable[str], *, with_one: Collection[str] = ()) -> str:
+def in_words(workload: Workload, names: Iterable[str], *, with_one: Collection[str] = ()) -> str:
     """`4 KiB · QD 32 · 4 jobs`. A count of 1 is left out, unless it is in `with_one`; factors without a text of their
     engine have their label."""
-    texts = engine_of(one.point).NAMED_BY
-    named = [(name, one.point[name], texts.get(name, "")) for name in names if name in one.point]
+    texts = engine_of(workload.point).NAMED_BY
+    named = [(name, workload.point[name], texts.get(name, "")) for name in names if name in workload.point]
     return " · ".join(_part(*each) for each in named if each[0] in with_one or not _is_one(*each[1:]))
 
 
@@ -124,18 +124,21 @@ def telling_apart(workloads: Mapping[str, Workload], texts: Mapping[str, str]) -
     def where(keys: Collection[str], others: Collection[str]) -> str:
         mine, rest = [workloads[key] for key in keys], [workloads[key] for key in others]
         for name in MAIN:
-            levels, further = {one.number(name) for one in mine}, {one.number(name) for one in rest}
+            levels, further = {workload.number(name) for workload in mine}, {workload.number(name) for workload in rest}
             if not any(min(levels) <= level <= max(levels) for level in further):
-                ends = [next(one for one in mine if one.number(name) == end) for end in (min(levels), max(levels))]
-                return " to ".join(dict.fromkeys(in_words(one, [name]) or "1 job" for one in ends))
-        return listed([texts[one.key] for one in sorted(mine, key=lambda one: one.order)])
+                ends = [
+                    next(workload for workload in mine if workload.number(name) == end)
+                    for end in (min(levels), max(levels))
+                ]
+                return " to ".join(dict.fromkeys(in_words(workload, [name]) or "1 job" for workload in ends))
+        return listed([texts[workload.key] for workload in sorted(mine, key=lambda workload: workload.order)])
 
     return where
 
 
 def naming(workloads: Iterable[Workload]) -> tuple[str, ...]:
     """The factors that tell workloads of one group apart: the main ones first, then all others that vary."""
-    points = [one.point for one in workloads]
+    points = [workload.point for workload in workloads]
     others = [name for name in varying(points) if name not in (*MAIN, PATTERN)]
     return (*MAIN, *in_order(others))
 
@@ -192,19 +195,19 @@ class Panel:
         return self.choice == RATE and is_random(self.chart) and self.metric == _BANDWIDTH
 
 
-def metric_of(choice: str, chart: str, found: Collection[Sequence[ResultRow]]) -> Metric:
-    """The metric of one workload; `found` has the rows of each product. A random pattern has IOPS, unless more products
-    state its bandwidth: two metrics are never mixed in a row."""
+def metric_of(choice: str, chart: str, rows_of_products: Collection[Sequence[ResultRow]]) -> Metric:
+    """The metric of one workload; `rows_of_products` has the rows of each product. A random pattern has IOPS, unless
+    more products state its bandwidth: two metrics are never mixed in a row."""
     if choice != RATE:
         return METRICS[choice]
     if not is_random(chart):
         return _BANDWIDTH
-    return max((_IOPS, _BANDWIDTH), key=lambda metric: sum(_has(metric, rows) for rows in found))
+    return max((_IOPS, _BANDWIDTH), key=lambda metric: sum(_has(metric, rows) for rows in rows_of_products))
 
 
-def percentile_of(found: Collection[Sequence[ResultRow]]) -> str:
+def percentile_of(rows_of_products: Collection[Sequence[ResultRow]]) -> str:
     """The percentile of headline numbers: p99, unless more products state p95."""
-    return max((P99, P95), key=lambda choice: sum(_has(METRICS[choice], rows) for rows in found))
+    return max((P99, P95), key=lambda choice: sum(_has(METRICS[choice], rows) for rows in rows_of_products))
 
 
 def _has(metric: Metric, rows: Sequence[ResultRow]) -> bool:

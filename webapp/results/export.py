@@ -20,21 +20,21 @@ CHUNK = 1000  # results per query
 Read = Callable[[ResultRow], object]
 
 
-def results_table(asked: ResultFilter, limit: int | None = None) -> Table:
+def results_table(wanted: ResultFilter, limit: int | None = None) -> Table:
     """All results of the filter, newest first, or the newest `limit`.
 
     The first page is read at once, so that its errors are raised here. The others are read one by one as the rows are
     taken, so that no transaction stays open.
     """
-    found = ResultQuery.of(asked)
-    rows = _rows(found, found.page(Sort(), limit=CHUNK))
+    query = ResultQuery.of(wanted)
+    rows = _rows(query, query.page(Sort(), limit=CHUNK))
     return Table(COLUMNS, islice(rows, limit))
 
 
-def _rows(found: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
+def _rows(query: ResultQuery, page: Page) -> Iterator[Sequence[object]]:
     yield from map(_row, page.rows)
     while page.older:
-        page = found.page(Sort(), limit=CHUNK, after=page.older)
+        page = query.page(Sort(), limit=CHUNK, after=page.older)
         yield from map(_row, page.rows)
 
 
@@ -47,8 +47,8 @@ def _levels(point: Point) -> Sequence[Value]:
     """In the order of FACTORS. A point has few of them, so this is faster than a look-up for each."""
     levels: list[Value] = [None] * len(_FACTORS)
     for name, level in point.items():
-        if found := _FACTORS.get(name):
-            place, kind = found
+        if factor := _FACTORS.get(name):
+            place, kind = factor
             levels[place] = int(level) if kind is Kind.INTEGER and level is not None else level
     return levels
 
@@ -97,8 +97,8 @@ def _labels_of_import(result: ResultRow) -> str | None:
     return _json(result.facts) if result.imported else None
 
 
-def _json(found: Mapping[str, object]) -> str | None:
-    return msgspec.json.encode(found, order="sorted").decode() if found else None
+def _json(value: Mapping[str, object]) -> str | None:
+    return msgspec.json.encode(value, order="sorted").decode() if value else None
 
 
 _FACTORS = {factor.name: (place, kind_of(factor)) for place, factor in enumerate(FACTORS.values())}

@@ -162,12 +162,12 @@ def entered_metric(key: str) -> Metric | None:
     """The metric of values that a person entered or a tool stated, by its key; None for a step of latencies."""
     if key in (LATENCY_STEP, PERCENTILE_STEP):
         return None
-    if found := _ENTERED.fullmatch(key):
-        label, lower = found["name"], found["better"] == "lower"
-        return Metric(key, label, label, found["unit"], "", "entered", lower_is_better=lower)
-    if found := _STATED.fullmatch(key):
-        unit, lower = _STATED_UNITS[found["end"]]
-        label = _STATED_LABELS.get(key) or (found["name"] if unit else key).replace("_", " ").capitalize()
+    if match := _ENTERED.fullmatch(key):
+        label, lower = match["name"], match["better"] == "lower"
+        return Metric(key, label, label, match["unit"], "", "entered", lower_is_better=lower)
+    if match := _STATED.fullmatch(key):
+        unit, lower = _STATED_UNITS[match["end"]]
+        label = _STATED_LABELS.get(key) or (match["name"] if unit else key).replace("_", " ").capitalize()
         shown_as: formatting.ShownAs = "latency" if unit == "ns" else "entered"
         return Metric(key, label, label, unit, "", shown_as, lower_is_better=lower)
     return None

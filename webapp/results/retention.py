@@ -93,12 +93,12 @@ def partitions() -> list[Partition]:
 
 def _parsed(names: Iterator[str]) -> Iterator[Partition]:
     for name in names:
-        if found := _NAME.fullmatch(name):
-            yield Partition(date(int(found[1]), int(found[2]), 1), thinned=bool(found[3]))
+        if match := _NAME.fullmatch(name):
+            yield Partition(date(int(match[1]), int(match[2]), 1), thinned=bool(match[3]))
 
 
 @transaction.atomic
-def replace_partition(partition: Partition, kept: str) -> int:
+def replace_partition(partition: Partition, condition: str) -> int:
     """Replace a partition by a table with only some of its rows (an SQL condition); return the number of dropped rows.
 
     Copying blocks only writers of this partition. Readers of all samples wait only while the tables are
@@ -111,7 +111,7 @@ def replace_partition(partition: Partition, kept: str) -> int:
         cursor.execute(f"SELECT count(*) FROM {partition.table}")  # noqa: S608 - our own names
         ((before,),) = cursor.fetchall()
         _create_table(cursor, thinned)
-        cursor.execute(f"INSERT INTO {thinned.table} SELECT * FROM {partition.table} WHERE {kept}")  # noqa: S608
+        cursor.execute(f"INSERT INTO {thinned.table} SELECT * FROM {partition.table} WHERE {condition}")  # noqa: S608
         dropped = int(before - cursor.rowcount)
         cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
         cursor.execute(f"DROP TABLE {partition.table}")

@@ -83,8 +83,8 @@ def _all_known(run: Run, planned: Sequence[Trial], least: int, allowed: float) -
         Sum("bytes_per_s")
     ):
         rates[target, point].append(rate)
-    found = [rates[trial.target_id, trial.point_key] for trial in planned]
-    return all(len(each) >= least and interval(each) <= allowed for each in found)
+    rates_of_trials = [rates[trial.target_id, trial.point_key] for trial in planned]
+    return all(len(trial_rates) >= least and interval(trial_rates) <= allowed for trial_rates in rates_of_trials)
 
 
 def interval(rates: Sequence[float]) -> float:

@@ -131,16 +131,16 @@ def newest_run() -> int | None:
 def newest_import() -> int | None:
     """The number of the newest import with a valid result; a reference only if no other import has one."""
     valid = Result.objects.filter(origin__imported=OuterRef("pk"), invalid=False)
-    found = Import.objects.filter(Exists(valid)).order_by(IsNull(F("slug"), False), "-number")
-    return found.values_list("number", flat=True).first()
+    imports = Import.objects.filter(Exists(valid)).order_by(IsNull(F("slug"), False), "-number")
+    return imports.values_list("number", flat=True).first()
 
 
 def trial_with(trial_id: str) -> Trial:
     """A trial with its run, host and target. Raises Refusal trial_unknown."""
-    found = Trial.objects.select_related("run", "host", "target__host").filter(pk=trial_id).first()
-    if found is None:
+    trial = Trial.objects.select_related("run", "host", "target__host").filter(pk=trial_id).first()
+    if trial is None:
         raise NotFound("trial_unknown", f"There is no trial {trial_id}.")
-    return found
+    return trial
 
 
 def current_attempt(trial: Trial) -> Attempt | None:
@@ -163,12 +163,12 @@ def series(attempt: Attempt, *, after_ms: int = 0) -> QuerySet[Sample]:
 
 def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
     """Kind and name of the telemetry sensors, in the order of the values in samples."""
-    found = StreamRun.objects.filter(attempt=attempt).exclude(sensors=[]).values_list("sensors", flat=True).first()
-    return [(kind, name) for kind, name in found or []]
+    sensors = StreamRun.objects.filter(attempt=attempt).exclude(sensors=[]).values_list("sensors", flat=True).first()
+    return [(kind, name) for kind, name in sensors or []]
 
 
 def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUID, int]:
     """Storage errors in the kernel log, counted by trial over all attempts; trials without errors are missing."""
-    said = KernelLine.objects.filter(attempt__trial__in=trials, elsewhere=False).order_by()
-    counted = said.values_list("attempt__trial").annotate(Count("sequence"))
+    lines_of_trials = KernelLine.objects.filter(attempt__trial__in=trials, elsewhere=False).order_by()
+    counted = lines_of_trials.values_list("attempt__trial").annotate(Count("sequence"))
     return {trial: lines for trial, lines in counted if trial is not None}

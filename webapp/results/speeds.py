@@ -26,19 +26,19 @@ LATEST = 2_000  # newest results that are read, of the targets and of similar ta
 def expected_writes(expansion: Expansion, cost: Estimate, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
     """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
     wanted = [target for target in targets if str(target.pk) in cost.open_ended]
-    found = written_expected(expansion, cost.written_before, _earlier_writes(wanted)) if wanted else {}
-    told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
-    return sorted(told, key=lambda row: str(row[0]))
+    writes = written_expected(expansion, cost.written_before, _earlier_writes(wanted)) if wanted else {}
+    known = ((target, writes[str(target.pk)]) for target in wanted if str(target.pk) in writes)
+    return sorted(known, key=lambda row: str(row[0]))
 
 
 def _earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
     """By target id, from valid results. At most five queries."""
-    own = _speeds({target.pk: target.pk for target in targets})
+    own_speeds = _speeds({target.pk: target.pk for target in targets})
     models = {target.model for target in targets if target.model}
     others = Target.objects.filter(model__in=models).exclude(pk__in=[target.pk for target in targets]) if models else ()
     alike = _speeds({other.pk: (other.model, other.kind) for other in others})
     return {
-        str(target.pk): Earlier(own.get(target.pk, Speeds()), alike.get((target.model, target.kind), Speeds()))
+        str(target.pk): Earlier(own_speeds.get(target.pk, Speeds()), alike.get((target.model, target.kind), Speeds()))
         for target in targets
     }
 
@@ -51,11 +51,11 @@ def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
     columns = ("target_id", "point_key", "pk", "bytes_per_s")
     rows = list(written.order_by("-measured_at", "-id").values_list(*columns)[:LATEST])
     points = POINTS.get({key: pk for _, key, pk, _ in rows})
-    found: dict[object, list[tuple[Point, float]]] = {}
+    rates: dict[object, list[tuple[Point, float]]] = {}
     for target, key, _, rate in rows:
         if stream_count(points[key]) == 1:
-            found.setdefault(groups[target], []).append((points[key], rate))
-    return {group: Speeds.of(measured) for group, measured in found.items()}
+            rates.setdefault(groups[target], []).append((points[key], rate))
+    return {group: Speeds.of(measured) for group, measured in rates.items()}
 
 
 Rates = Mapping[str, Sequence[tuple[str, Point, float]]]  # by target id: direction, point and bytes/s
@@ -67,11 +67,11 @@ def speeds_on(targets: Sequence[Target]) -> Rates:
     columns = ("target_id", "point_key", "pk", "direction", "bytes_per_s")
     rows = list(measured.order_by("-measured_at", "-id").values_list(*columns)[:LATEST])
     points = POINTS.get({key: pk for _, key, pk, _, _ in rows})
-    found: dict[str, list[tuple[str, Point, float]]] = defaultdict(list)
+    rates: dict[str, list[tuple[str, Point, float]]] = defaultdict(list)
     for target, key, _, direction, rate in rows:
         if stream_count(points[key]) == 1 and rate:
-            found[str(target)].append((direction, points[key], rate))
-    return found
+            rates[str(target)].append((direction, points[key], rate))
+    return rates
 
 
 def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str], Span]:
@@ -80,7 +80,7 @@ def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str
 
     Their kind is the same, as in `plans.estimate`; of these, the nearest in block size, then in queue depth and jobs.
     """
-    found = {}
+    nearest_spans = {}
     for trial, _ in expansion.distinct:
         work, *further = trial.workloads
         if further or work.moved_bytes is None or len(trial.target_ids) > 1 or work.write_share not in (0.0, 1.0):
@@ -93,25 +93,27 @@ def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str
         ]
         if alike:
             nearest = min(distance for distance, _ in alike)
-            found[trial.target_id, trial.point_key] = Span.of([rate for one, rate in alike if one == nearest])
-    return found
+            nearest_spans[trial.target_id, trial.point_key] = Span.of(
+                [rate for distance, rate in alike if distance == nearest]
+            )
+    return nearest_spans
 
 
-def _distance(one: Point, other: Point) -> tuple[float, ...]:
+def _distance(first: Point, second: Point) -> tuple[float, ...]:
     """Octaves between block sizes, and between depths and jobs."""
     return tuple(
-        abs(log2(int(one.get(name) or 1)) - log2(int(other.get(name) or 1)))
+        abs(log2(int(first.get(name) or 1)) - log2(int(second.get(name) or 1)))
         for name in ("block_size", "iodepth", "numjobs")
     )
 
 
 def sequential_writes(speeds: Rates) -> Mapping[str, Span]:
     """Target id -> bytes/s of direct sequential writes of whole files, by which files are filled."""
-    found = {
+    rates_by_target = {
         target: [rate for _, point, rate in rows if point.get("pattern") == "write" and point.get("direct")]
         for target, rows in speeds.items()
     }
-    return {target: Span.of(rates) for target, rates in found.items() if rates}
+    return {target: Span.of(rates) for target, rates in rates_by_target.items() if rates}
 
 
 def learned_preview(

@@ -28,17 +28,17 @@ def point_table(run: Run) -> list[list[str]]:
         groups.setdefault((result.target_name, result.point_key, result.direction), []).append(result)
     headings = ["target", *map(_label, names), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
     ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), item[0][2]))
-    return [headings, *(_row(target, direction, found, names) for (target, _, direction), found in ordered)]
+    return [headings, *(_row(target, direction, group, names) for (target, _, direction), group in ordered)]
 
 
-def _row(target: str, direction: str, found: Sequence[ResultRow], names: Sequence[str]) -> list[str]:
-    levels = [_level(name, found[0].point.get(name)) for name in names]
-    return [target, *levels, direction, str(len(found)), *(_mean_and_spread(name, found) for name in SHOWN_METRICS)]
+def _row(target: str, direction: str, results: Sequence[ResultRow], names: Sequence[str]) -> list[str]:
+    levels = [_level(name, results[0].point.get(name)) for name in names]
+    return [target, *levels, direction, str(len(results)), *(_mean_and_spread(name, results) for name in SHOWN_METRICS)]
 
 
-def _mean_and_spread(name: str, found: Sequence[ResultRow]) -> str:
+def _mean_and_spread(name: str, results: Sequence[ResultRow]) -> str:
     metric = METRICS[name]
-    values = [value for result in found if (value := metric.of(result)) is not None]
+    values = [value for result in results if (value := metric.of(result)) is not None]
     if not values:
         return metric.format(None)
     if len(values) == 1:

@@ -104,16 +104,19 @@ def wear_of_trial(trial: Trial) -> list[DriveWear]:
     attempt's last one.
     """
     readings = _readings().filter(attempt__trial=trial)
-    own = list(readings.filter(attempt__in=readings.order_by("-attempt__number").values("attempt")[:1]))
-    if not own:
+    trial_readings = list(readings.filter(attempt__in=readings.order_by("-attempt__number").values("attempt")[:1]))
+    if not trial_readings:
         return []
-    attempt, read_before = own[0].attempt, {each.drive for each in own if each.moment == ReadingMoment.BEFORE}
-    earlier = _readings().filter(attempt__run=trial.run_id, attempt__host=attempt.host_id, pk__lt=own[0].pk)
-    earlier = earlier.filter(drive__in={each.drive for each in own} - read_before)
+    attempt, read_before = (
+        trial_readings[0].attempt,
+        {reading.drive for reading in trial_readings if reading.moment == ReadingMoment.BEFORE},
+    )
+    earlier = _readings().filter(attempt__run=trial.run_id, attempt__host=attempt.host_id, pk__lt=trial_readings[0].pk)
+    earlier = earlier.filter(drive__in={reading.drive for reading in trial_readings} - read_before)
     starts = list(earlier.order_by("drive", "-pk").distinct("drive"))
     for start in starts:
         start.attempt, start.moment = attempt, ReadingMoment.BEFORE
-    return _wears([*starts, *own], Result.objects.filter(stream_run__attempt=attempt))
+    return _wears([*starts, *trial_readings], Result.objects.filter(stream_run__attempt=attempt))
 
 
 def _readings() -> QuerySet[DriveReading]:
@@ -121,13 +124,13 @@ def _readings() -> QuerySet[DriveReading]:
 
 
 def _wears(readings: Iterable[DriveReading], results: QuerySet[Result]) -> list[DriveWear]:
-    found: dict[tuple[UUID, str], list[DriveReading]] = {}
+    groups: dict[tuple[UUID, str], list[DriveReading]] = {}
     for reading in readings:
-        found.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
-    read_further(each.attempt.trial for group in found.values() for each in group if each.attempt.trial)
-    written = _written_by_engines(results) if found else {}
-    drives = _drives_of_trials(found.values())
-    wears = [_wear(each, written, drives) for each in found.values()]
+        groups.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
+    read_further(reading.attempt.trial for group in groups.values() for reading in group if reading.attempt.trial)
+    written = _written_by_engines(results) if groups else {}
+    drives = _drives_of_trials(groups.values())
+    wears = [_wear(group, written, drives) for group in groups.values()]
     return sorted(wears, key=lambda wear: (wear.host, wear.device))
 
 
@@ -137,10 +140,10 @@ def _written_by_engines(results: QuerySet[Result]) -> Mapping[UUID, int]:
     return {trial: total for trial, total in rows.annotate(Sum("bytes")) if total is not None}
 
 
-def _drives_of_trials(found: Iterable[Sequence[DriveReading]]) -> Mapping[UUID, int]:
+def _drives_of_trials(groups: Iterable[Sequence[DriveReading]]) -> Mapping[UUID, int]:
     """How many drives each trial wrote to."""
     counts: dict[UUID, int] = {}
-    for readings in found:
+    for readings in groups:
         for trial in _trials(readings):
             counts[trial] = counts.get(trial, 0) + 1
     return counts
@@ -203,15 +206,17 @@ def _by_kernel(readings: Sequence[DriveReading]) -> tuple[int | None, bool]:
 
 def _moved(readings: Sequence[DriveReading], count: str, unit: str) -> Counted:
     """Between the first and the last reading that have this count."""
-    told = [(getattr(each, count), getattr(each, unit)) for each in readings if getattr(each, count) is not None]
-    if len(told) < 2 or not all(unit for _, unit in told):
-        return Counted(why=ONCE if told else SILENT)
-    if len({unit for _, unit in told}) > 1:
+    readings_with_count = [
+        (getattr(reading, count), getattr(reading, unit)) for reading in readings if getattr(reading, count) is not None
+    ]
+    if len(readings_with_count) < 2 or not all(unit for _, unit in readings_with_count):
+        return Counted(why=ONCE if readings_with_count else SILENT)
+    if len({unit for _, unit in readings_with_count}) > 1:
         return Counted(why="it was counted in different units")
-    counts = [count for count, _ in told]
+    counts = [count for count, _ in readings_with_count]
     if any(after < before for before, after in pairwise(counts)):
         return Counted(why=BACKWARDS)
-    return Counted(counts[-1] - counts[0], told[0][1])
+    return Counted(counts[-1] - counts[0], readings_with_count[0][1])
 
 
 def _told(moved: int, step: int) -> Counted:

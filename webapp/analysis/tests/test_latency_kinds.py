@@ -9,7 +9,7 @@ from webapp.analysis.comparing import compare
 from webapp.analysis.headline import headline
 from webapp.analysis.question import CompareQuery
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.side_by_side import Selection, side_by_side
 from webapp.results.models import Result
 from webapp.tests.factories.results import Lab
 
@@ -62,7 +62,7 @@ def test_bench_warns_and_shows_no_ratio(mixed: Lab) -> None:
     other.measure(*[100.0] * 4, iodepth=1)
     Result.objects.filter(run=other.run).update(latency_kind="clat", p99_ns=40_000)
     runs = (Product(Kind.RUN, "1"), Product(Kind.RUN, "2"))
-    found = side_by_side(Asked(runs, runs[0], "latency_p99"))
+    found = side_by_side(Selection(runs, runs[0], "latency_p99"))
     assert "run 2: completion latency" in found.latency_kinds.lower()
     row = next(row for row in found.headlines if "p99" in row.title)
     assert row.cells[1] is not None

@@ -105,14 +105,14 @@ class RankingAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def answer(ranking: Ranking) -> RankingAnswer:
     return RankingAnswer(
-        rank=ranking.asked.ranked,
+        rank=ranking.question.ranked,
         load=_load(ranking.load),
         is_wanted=ranking.was_wanted,
-        hosts_together=ranking.asked.across_hosts,
+        hosts_together=ranking.question.across_hosts,
         groups=tuple(map(_group, (*ranking.groups, *ranking.alone))),
         not_measured=ranking.not_measured,
         undecided=tuple(UndecidedProduct(name=each.name, choose=each.mixed.text) for each in ranking.cells.undecided),
-        use_case=ranking.asked.use_case.key,
+        use_case=ranking.question.use_case.key,
         scores=tuple(map(_scores, ranking.scores)),
     )
 
@@ -203,20 +203,20 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def ranking_table(found: RankingAnswer) -> Table:
+def ranking_table(answer: RankingAnswer) -> Table:
     """Groups in their order. What has no value has a line that says why."""
-    return Table(_COLUMNS, _lines(found))
+    return Table(_COLUMNS, _lines(answer))
 
 
-def _lines(found: RankingAnswer) -> Iterator[Sequence[object]]:
-    for number, group in enumerate(found.groups, start=1):
+def _lines(answer: RankingAnswer) -> Iterator[Sequence[object]]:
+    for number, group in enumerate(answer.groups, start=1):
         for place, entry in enumerate(group.entries, start=1):
             yield (
                 number, place, entry.product, entry.name, "; ".join(entry.where), group.tool, group.metric, group.unit,
                 entry.n, entry.mean, entry.low, entry.high, entry.p99_ns, entry.standing, entry.ratio, entry.ratio_low,
                 entry.ratio_high, entry.shares_ceiling, entry.reference,
             )  # fmt: skip
-    without = [(each.name, each.choose) for each in found.undecided]
-    without += [(name, Missing.NOT_MEASURED.value) for name in found.not_measured]
+    without = [(product.name, product.choose) for product in answer.undecided]
+    without += [(name, Missing.NOT_MEASURED.value) for name in answer.not_measured]
     for name, why in without:
         yield (None, None, None, name, *(None,) * 9, why, *(None,) * 5)

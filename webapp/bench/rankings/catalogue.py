@@ -135,11 +135,11 @@ class Catalogue:
     def all_sources(self) -> frozenset[Source]:
         return frozenset().union(*self.sources.values())
 
-    def admitted(self, asked: Filter) -> "Catalogue":
+    def admitted(self, filters: Filter) -> "Catalogue":
         """The part that a filter leaves."""
-        kept = {key: frozenset(filter(asked.admits, sources)) for key, sources in self.sources.items()}
-        keys = [key for key, sources in kept.items() if sources]
-        return Catalogue({key: self.loads[key] for key in keys}, {key: kept[key] for key in keys})
+        admitted_sources = {key: frozenset(filter(filters.admits, sources)) for key, sources in self.sources.items()}
+        keys = [key for key, sources in admitted_sources.items() if sources]
+        return Catalogue({key: self.loads[key] for key in keys}, {key: admitted_sources[key] for key in keys})
 
     @cached_property
     def counts(self) -> Mapping[Load, int]:
@@ -157,12 +157,12 @@ def read_catalogue() -> Catalogue:
     """Three queries, and one if this process has not seen a point before. Index `result_of_workload` answers the first
     one without reading results."""
     valid = Result.objects.filter(invalid=False).order_by()
-    own = list(valid.exclude(target=None).values_list("point_key", "target").annotate(newest=Max("id")))
+    measured = list(valid.exclude(target=None).values_list("point_key", "target").annotate(newest=Max("id")))
     imported = list(valid.exclude(origin=None).values_list("point_key", *_OF_ORIGIN).annotate(newest=Max("id")))
-    points = POINTS.get({row[0]: row[-1] for row in (*own, *imported)})
+    points = POINTS.get({row[0]: row[-1] for row in (*measured, *imported)})
     loads = {key: load for key, point in points.items() if (load := load_of(point))}
     sources: dict[str, set[Source]] = {}
-    for key, source in (*_of_targets(own, points), *_of_imports(imported)):
+    for key, source in (*_of_targets(measured, points), *_of_imports(imported)):
         if key in loads:
             sources.setdefault(key, set()).add(source)
     return Catalogue(loads, {key: frozenset(each) for key, each in sources.items()})

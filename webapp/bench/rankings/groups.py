@@ -122,16 +122,16 @@ def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: b
     entries: list[Entry] = []
     undecided: dict[str, Undecided] = {}
     p99s = {
-        (text, workload, grid.panels[panel].direction): own
-        for (panel, text, workload), own in grid.cells.items()
+        (text, workload, grid.panels[panel].direction): rows
+        for (panel, text, workload), rows in grid.cells.items()
         if grid.panels[panel].choice == P99
     }
-    for (panel_key, text, workload_key), own in grid.cells.items():
+    for (panel_key, text, workload_key), rows in grid.cells.items():
         panel, product, workload = grid.panels[panel_key], names[text], grid.workloads[workload_key]
         load = load_of(workload.point)
         if panel.choice != choice or load is None:
             continue
-        for (tool, where), alike in _apart(own, workload, ranked).items():
+        for (tool, where), alike in _apart(rows, workload, ranked).items():
             if mixed := grid.mixed_in(product, alike):
                 undecided.setdefault(text, Undecided(products.names[product], mixed))
                 continue
@@ -209,7 +209,7 @@ def _with_ceilings(group: Group, curves: Mapping[tuple[Product, Place, Kind], Cu
         for entry in group.entries
         if _is_level(entry.load.in_flight, curves.get((entry.product, entry.where, entry.kind), {}))
     ]
-    sharing = {id(one) for one in flat for other in flat if one is not other and _share(one, other)}
+    sharing = {id(entry) for entry in flat for other in flat if entry is not other and _share(entry, other)}
     entries = tuple(replace(entry, shares_ceiling=id(entry) in sharing) for entry in group.entries)
     return replace(group, entries=entries)
 
@@ -224,12 +224,12 @@ def _is_level(in_flight: int, curve: Curve) -> bool:
     return any(value < here / (1 + MARGIN) for load, value in curve.items() if load < lowest)
 
 
-def _share(one: Entry, other: Entry) -> bool:
-    return one.where == other.where and _within(one.summary.mean, other.summary.mean)
+def _share(first: Entry, second: Entry) -> bool:
+    return first.where == second.where and _within(first.summary.mean, second.summary.mean)
 
 
-def _within(one: float, other: float) -> bool:
-    return one > 0 < other and abs(math.log(one / other)) <= math.log1p(MARGIN)
+def _within(first: float, second: float) -> bool:
+    return first > 0 < second and abs(math.log(first / second)) <= math.log1p(MARGIN)
 
 
 def ranked_apart(groups: Sequence[Group]) -> Iterator[str]:

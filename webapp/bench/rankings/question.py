@@ -107,14 +107,14 @@ def _weights(texts: Sequence[str], use_case: UseCase) -> tuple[int, ...]:
     return weights
 
 
-def chosen_load(asked: Question, catalogue: Catalogue) -> Load | None:
+def chosen_load(question: Question, catalogue: Catalogue) -> Load | None:
     """The chosen load, or the nearest one that was measured; what is not chosen is what most drives have. None if
     nothing was measured."""
     loads = list(catalogue.counts)
     for name in ("pattern", "block_size"):
-        loads = _nearest(loads, name, asked.wanted)
-    if "iodepth" in asked.wanted or "numjobs" in asked.wanted:
-        depth, jobs = int(asked.wanted.get("iodepth", 1)), int(asked.wanted.get("numjobs", 1))
+        loads = _nearest(loads, name, question.wanted)
+    if "iodepth" in question.wanted or "numjobs" in question.wanted:
+        depth, jobs = int(question.wanted.get("iodepth", 1)), int(question.wanted.get("numjobs", 1))
         loads = _closest(loads, depth, jobs)
     return min(loads, key=lambda load: (-catalogue.counts[load], *_usual(load)), default=None)
 

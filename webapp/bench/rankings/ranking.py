@@ -26,7 +26,7 @@ from webapp.results.reading.rows import ResultRow
 class Ranking:
     """`load` is None if nothing was measured."""
 
-    asked: Question
+    question: Question
     whole: Catalogue  # without the filter
     catalogue: Catalogue
     load: Load | None
@@ -53,7 +53,7 @@ class Ranking:
     @property
     def was_wanted(self) -> bool:
         """Whether the load is the chosen one, and not only the nearest."""
-        wanted = self.asked.wanted.items()
+        wanted = self.question.wanted.items()
         return self.load is None or all(getattr(self.load, name) == level for name, level in wanted)
 
     @cached_property
@@ -62,11 +62,11 @@ class Ranking:
         if self.load is None:
             return ()
         at_load = {source for key in self.catalogue.keys_of({self.load}) for source in self.catalogue.sources[key]}
-        names = _named(self.catalogue.all_sources, self.asked.ranked)
-        measured = _named(at_load, self.asked.ranked)
-        if self.asked.ranked is Ranked.CONTROLLER:  # of own results, only the results themselves name it
+        names = _named(self.catalogue.all_sources, self.question.ranked)
+        measured = _named(at_load, self.question.ranked)
+        if self.question.ranked is Ranked.CONTROLLER:  # of own results, only the results themselves name it
             measured |= {(name,): name for name in (entry.name for group in self.all_groups for entry in group.entries)}
-            names |= {(name,): name for name in observed_controllers() if _is_admitted(name, self.asked.filter)}
+            names |= {(name,): name for name in observed_controllers() if _is_admitted(name, self.question.filter)}
         return tuple(sorted({name for key, name in names.items() if key not in measured}, key=str.lower))
 
     @cached_property
@@ -83,8 +83,8 @@ def _is_covered(use_case: UseCase, loads: Iterable[Load]) -> bool:
     return weight >= MIN_WEIGHT * sum(use_case.weights)
 
 
-def _is_admitted(controller: str, asked: Filter) -> bool:
-    return not asked.controllers or controller in asked.controllers
+def _is_admitted(controller: str, filters: Filter) -> bool:
+    return not filters.controllers or controller in filters.controllers
 
 
 def _named(sources: Iterable[Source], ranked: Ranked) -> dict[tuple[str, ...], str]:
@@ -107,22 +107,26 @@ def _names(source: Source, ranked: Ranked) -> Iterator[tuple[tuple[str, ...], st
         yield (name,), name
 
 
-def rank(asked: Question) -> Ranking:
+def rank(question: Question) -> Ranking:
     """At most fourteen queries, whatever the number of drives and results."""
     whole = read_catalogue()
-    catalogue = whole.admitted(asked.filter)
-    load = chosen_load(asked, catalogue)
+    catalogue = whole.admitted(question.filter)
+    load = chosen_load(question, catalogue)
     loads = list(catalogue.counts)
-    parts = {each for each in loads if any(part.fits(each) for part in asked.use_case.parts)}
+    parts = {
+        measured_load for measured_load in loads if any(part.fits(measured_load) for part in question.use_case.parts)
+    }
     wanted = [{load} if load else set(), parts, _curve(load, loads) if load else set()]
-    results = read(catalogue, wanted, asked.filter)
-    products = products_of(results.rows, asked.ranked)
-    rates = cells_of(products, asked.ranked, RATE, across_hosts=asked.across_hosts)
-    is_rate = asked.metric == RATE
-    cells = rates if is_rate else cells_of(products, asked.ranked, asked.metric, across_hosts=asked.across_hosts)
-    scores = tuple(scores_of(rates, asked)) if results.sets > 1 else ()
+    results = read(catalogue, wanted, question.filter)
+    products = products_of(results.rows, question.ranked)
+    rates = cells_of(products, question.ranked, RATE, across_hosts=question.across_hosts)
+    is_rate = question.metric == RATE
+    cells = (
+        rates if is_rate else cells_of(products, question.ranked, question.metric, across_hosts=question.across_hosts)
+    )
+    scores = tuple(scores_of(rates, question)) if results.sets > 1 else ()
     unread = ("", "scores", "shared ceilings")[results.sets :]
-    return Ranking(asked, whole, catalogue, load, cells, results.rows, unread, results.newest, scores)
+    return Ranking(question, whole, catalogue, load, cells, results.rows, unread, results.newest, scores)
 
 
 def _curve(load: Load, loads: Iterable[Load]) -> set[Load]:

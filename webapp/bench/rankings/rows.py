@@ -35,33 +35,33 @@ class Read:
     newest: int
 
 
-def read(catalogue: Catalogue, wanted: Sequence[Collection[Load]], asked: Filter) -> Read:
+def read(catalogue: Catalogue, wanted: Sequence[Collection[Load]], filters: Filter) -> Read:
     """The newest results at the wanted loads. At most eight queries."""
     keys: list[str] = []
     for count, loads in enumerate(wanted):
         more = [key for key in catalogue.keys_of(loads) if key not in keys]
         pairs = sum(len(catalogue.sources[key]) for key in (*keys, *more))
         if count and pairs * FEWEST > MAX_ROWS:
-            return _read(keys, catalogue, asked, count)
+            return _read(keys, catalogue, filters, count)
         keys += more
-    return _read(keys, catalogue, asked, len(wanted))
+    return _read(keys, catalogue, filters, len(wanted))
 
 
-def _read(keys: Sequence[str], catalogue: Catalogue, asked: Filter, sets: int) -> Read:
+def _read(keys: Sequence[str], catalogue: Catalogue, filters: Filter, sets: int) -> Read:
     pairs = sum(len(catalogue.sources[key]) for key in keys)
     if not pairs:
         return Read((), sets, 0)
     limit = max(FEWEST, min(MOST, MAX_ROWS // pairs))
     valid = Result.objects.filter(invalid=False, point_key__in=keys).order_by()
-    own = valid.exclude(target=None).annotate(
+    measured = valid.exclude(target=None).annotate(
         place=Window(RowNumber(), partition_by=[F("point_key"), F("target"), F("direction")], order_by=F("id").desc())
     )
     imported = valid.exclude(origin=None).order_by("-id").values_list("pk", flat=True)[:MAX_ROWS]
-    places = dict(own.filter(place__lte=limit + 1).values_list("pk", "place")[: 4 * MAX_ROWS])
+    places = dict(measured.filter(place__lte=limit + 1).values_list("pk", "place")[: 4 * MAX_ROWS])
     ids = [*(pk for pk, place in places.items() if place <= limit), *imported]
     # One array: thousands of parameters take longer to write than the query to answer.
     wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [ids])).order_by("id")
-    rows = [row for row in read_rows(wanted) if asked.admits(row)]
+    rows = [row for row in read_rows(wanted) if filters.admits(row)]
     return Read(rows, sets, limit if limit + 1 in places.values() else 0)
 
 
@@ -79,7 +79,9 @@ def _named(rows: Iterable[ResultRow], product_of: Callable[[ResultRow], Product 
     for row in rows:
         if product := product_of(row):
             by_product.setdefault(product, []).append(row)
-    return Products(by_product, {product: name_of(product, own[0]) for product, own in by_product.items()})
+    return Products(
+        by_product, {product: name_of(product, product_rows[0]) for product, product_rows in by_product.items()}
+    )
 
 
 def _controller(row: ResultRow) -> Product | None:

@@ -78,13 +78,13 @@ _Workload = tuple[Load, Kind, str]  # with the key of its panel
 _Values = Mapping[_Workload, Mapping[_Key, Entry]]
 
 
-def scores_of(cells: Cells, asked: Question) -> list[ScoreGroup]:
+def scores_of(cells: Cells, question: Question) -> list[ScoreGroup]:
     """Groups with at least two scores, the one with the most first."""
     by_group: dict[tuple[str, Place], dict[_Workload, dict[_Key, Entry]]] = {}
     for entry in (entry for entry in cells.entries if entry.measured.positive):
         workloads = by_group.setdefault((entry.kind.tool, entry.kind.place), {})
         workloads.setdefault((entry.load, entry.kind, entry.panel.key), {})[entry.key] = entry
-    groups = (_group(*key, workloads, asked) for key, workloads in by_group.items())
+    groups = (_group(*key, workloads, question) for key, workloads in by_group.items())
     return sorted((group for group in groups if group), key=_by_size)
 
 
@@ -93,9 +93,11 @@ def _by_size(group: ScoreGroup) -> tuple[object, ...]:
     return -len(group.scores), group.scores[0].entry.is_reference, group.tool, group.place
 
 
-def _group(tool: str, place: Place, values: _Values, asked: Question) -> ScoreGroup | None:
-    total = sum(asked.weights)
-    parts = [(part, weight / total) for part, weight in zip(asked.use_case.parts, asked.weights, strict=True) if weight]
+def _group(tool: str, place: Place, values: _Values, question: Question) -> ScoreGroup | None:
+    total = sum(question.weights)
+    parts = [
+        (part, weight / total) for part, weight in zip(question.use_case.parts, question.weights, strict=True) if weight
+    ]
     chosen = {part: workload for part, _ in parts if (workload := _workload_of(part, values))}
     bases = tuple(Basis(part, weight, chosen[part][0] if part in chosen else None) for part, weight in parts)
     covered = sum(basis.weight for basis in bases if basis.load)
@@ -107,10 +109,14 @@ def _group(tool: str, place: Place, values: _Values, asked: Question) -> ScoreGr
     if len(complete) < 2:
         return None
     entries = [tuple(column[key] for column in columns) for key in complete]
-    order = order_of([[entry.measured for entry in own] for own in entries], weights=shares)
+    order = order_of([[entry.measured for entry in product_entries] for product_entries in entries], weights=shares)
     ordered = [entries[ranked.place] for ranked in order.ranked]
-    base = next((own for own in ordered if str(own[0].product) == asked.base), ordered[0])
-    scores = tuple(Score(own[0], _ratio(own, base, shares), own) for own in ordered)
+    base = next(
+        (product_entries for product_entries in ordered if str(product_entries[0].product) == question.base), ordered[0]
+    )
+    scores = tuple(
+        Score(product_entries[0], _ratio(product_entries, base, shares), product_entries) for product_entries in ordered
+    )
     labels = [basis.part.label for basis in bases if basis.load]
     return ScoreGroup(tool, place, bases, scores, order, base[0], tuple(_lacking(columns, labels, complete)))
 
@@ -122,7 +128,9 @@ def _name(entry: Entry) -> tuple[object, ...]:
 def _workload_of(part: Part, values: _Values) -> _Workload | None:
     """The workload of the part that most products have; of equal ones, the usual one. None if fewer than two have
     it."""
-    counts = {workload: len(own) for workload, own in values.items() if part.fits(workload[0]) and len(own) > 1}
+    counts = {
+        workload: len(entries) for workload, entries in values.items() if part.fits(workload[0]) and len(entries) > 1
+    }
     return max(counts, key=lambda workload: (counts[workload], *_usual(part, workload)), default=None)
 
 
@@ -138,11 +146,13 @@ def _usual(part: Part, workload: _Workload) -> tuple[object, ...]:
     )
 
 
-def _ratio(own: Sequence[Entry], base: Sequence[Entry], shares: Sequence[float]) -> Ratio:
+def _ratio(entries: Sequence[Entry], base: Sequence[Entry], shares: Sequence[float]) -> Ratio:
     """1 without an interval for the base itself."""
-    if own is base:
+    if entries is base:
         return Ratio(1.0, None, None)
-    return contrast([(one.measured, other.measured) for one, other in zip(own, base, strict=True)], shares).ratio
+    return contrast(
+        [(entry.measured, base_entry.measured) for entry, base_entry in zip(entries, base, strict=True)], shares
+    ).ratio
 
 
 def _lacking(

@@ -94,8 +94,8 @@ def _against(
 ) -> Ranked:
     if not (_is_positive(first) and _is_positive(other)):
         return Ranked(place, Standing.SEEN_BEHIND if _is_positive(first) else Standing.LEVEL)
-    found = contrast(list(zip(first, other, strict=True)), weights)
-    better = replace(found, value=-found.value) if lower_is_better else found
+    log_ratio = contrast(list(zip(first, other, strict=True)), weights)
+    better = replace(log_ratio, value=-log_ratio.value) if lower_is_better else log_ratio
     return Ranked(place, _standing(better, others), better.ratio, better.n)
 
 

@@ -8,8 +8,8 @@ from webapp.bench.alike import Mixed
 from webapp.bench.matching import has_ratio
 from webapp.bench.products import BenchRefused, Kind, Product
 from webapp.bench.reading import Read, read_results
-from webapp.bench.saved import asked_by, query_of
-from webapp.bench.side_by_side import Asked, SideBySide, read_asked, side_by_side
+from webapp.bench.saved import query_of, selection_of
+from webapp.bench.side_by_side import Selection, SideBySide, read_selection, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.hosts.models import Host, Target
 from webapp.results.models import Configuration
@@ -25,8 +25,8 @@ TWICE = (0.999, 1.0, 1.001, 1.0)  # repeats
 
 def shown(*products: Product, **asked: object) -> SideBySide:
     """Whether it has a ratio is known without statistics, too."""
-    page = side_by_side(Asked(products, products[0], **asked))  # type: ignore[arg-type]
-    compared = has_ratio(page.read.rows, page.asked.choice, page.asked.in_no_workload)
+    page = side_by_side(Selection(products, products[0], **asked))  # type: ignore[arg-type]
+    compared = has_ratio(page.read.rows, page.selection.choice, page.selection.in_no_workload)
     assert compared == bool(page.matched.compared)
     return page
 
@@ -153,13 +153,13 @@ def test_a_scheduler_that_a_plan_set_is_compared_with_an_observed_one(samsung: L
 
 
 def test_the_offer_is_an_address(samsung: Lab, intel: Lab) -> None:
-    asked = Asked(
+    asked = Selection(
         (Product(Kind.MODEL, "a b"),), Product(Kind.MODEL, "a b"), "latency_p99", held=(("scheduler", "none"),)
     )
-    assert asked_by(query_of(asked)) == asked
+    assert selection_of(query_of(asked)) == asked
     for text in ("scheduler", "scheduler:", "colour:red"):
         with pytest.raises(BenchRefused):
-            read_asked(["run:1"], held=[text])
+            read_selection(["run:1"], held=[text])
 
 
 def several(title: str, *drives: tuple[str, str]) -> Product:
@@ -258,7 +258,7 @@ def test_products_without_a_common_place_are_not_put_into_cells(
     for number, (host, model) in enumerate(zip((*hosts, a_host("h3")), "ABC", strict=True), start=1):
         measure(a_drive(host, "d0", model=model), number, 100.0, "c")
     products = tuple(Product(Kind.HOST, slug) for slug in ("h1", "h2", "h3"))
-    page = side_by_side(Asked(products, products[0]))
+    page = side_by_side(Selection(products, products[0]))
     monkeypatch.setattr(matching, "Grid", pytest.fail)
     assert [advice.nearest for advice in page.advice] == [None, None]
 
@@ -272,7 +272,7 @@ def test_a_pair_that_several_products_are_offered_is_read_once(
     measure(a_drive(a_host("h3"), "d0", model="C"), 3, 100.0, "c")
     measure(a_drive(a_host("h4"), "d0", model="A"), 4, 50.0, "c")
     products = tuple(Product(Kind.HOST, slug) for slug in ("h1", "h2", "h3"))
-    page, pairs = side_by_side(Asked(products, products[0])), list[tuple[Product, ...]]()
+    page, pairs = side_by_side(Selection(products, products[0])), list[tuple[Product, ...]]()
 
     def counted(asked: tuple[Product, ...]) -> Read:
         pairs.append(asked)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.side_by_side import Selection, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.results.models import Result
 from webapp.tests.factories.results import Lab
@@ -26,7 +26,7 @@ def measure(lab: Lab, iops_at: Callable[[int], float], repeats: tuple[float, ...
 
 def sentences() -> list[str]:
     intel, samsung = Product(Kind.MODEL, INTEL), Product(Kind.MODEL, SAMSUNG)
-    page = side_by_side(Asked((intel, samsung), intel))
+    page = side_by_side(Selection((intel, samsung), intel))
     return [one.sentence for one in page.findings if "stop at the same" in one.sentence]
 
 
@@ -78,7 +78,7 @@ def test_an_outlier_of_one_product_is_not_said_because_its_other_loads_are_in_ot
     for depth in (*DEPTHS, 64, 128):
         value = 1_000.0 * depth * (0.1 if depth == 8 else 1)
         samsung.measure(*(value * factor for factor in STEADY), iodepth=depth)
-    page = side_by_side(Asked((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
+    page = side_by_side(Selection((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
     assert not [one for one in page.findings if "out of line" in one.sentence]
 
 
@@ -86,6 +86,6 @@ def test_curves_of_one_job_say_so_beside_those_of_several(samsung: Lab) -> None:
     for jobs in (1, 4):
         for depth in DEPTHS:
             samsung.measure(1_000.0 * depth * jobs, iodepth=depth, numjobs=jobs)
-    page = side_by_side(Asked((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
+    page = side_by_side(Selection((Product(Kind.MODEL, SAMSUNG),), Product(Kind.MODEL, SAMSUNG)))
     words = [curve.words for curve in page.all_curves if curve.factor == "iodepth"]
     assert [text.rpartition(" · ")[2] for text in words] == ["1 job", "4 jobs"]

@@ -9,7 +9,7 @@ from webapp.bench.alike import Mixed
 from webapp.bench.assembly import answer
 from webapp.bench.picking import offered, pairs
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Import, Result
 from webapp.results.reading.filter import ResultFilter
@@ -26,7 +26,7 @@ def of_import(made: Import, part: str = "") -> Product:
 
 
 def shown(*products: Product) -> SideBySide:
-    return side_by_side(Asked(products, products[0]))
+    return side_by_side(Selection(products, products[0]))
 
 
 def as_reference(made: Import) -> Import:
@@ -237,7 +237,7 @@ def test_means_over_different_levels_of_an_ignored_label_are_not_compared(db: No
     made = an_import(drive="A", text=text + "randread,4k,1,10,90 %\n" * 3)
     other = an_import(title="New tests", drive="B", text=text)
     page = side_by_side(
-        Asked((of_import(made), of_import(other)), of_import(made), ignored=frozenset({"label:fill level"}))
+        Selection((of_import(made), of_import(other)), of_import(made), ignored=frozenset({"label:fill level"}))
     )
     assert not page.findings
     assert page.matched.other_levels == ["label:fill level"]

@@ -7,7 +7,7 @@ import pytest
 
 from webapp.bench.matching import Matched
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
-from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.workloads import P99, RATE
 from webapp.results.models import Result
@@ -17,7 +17,7 @@ MODELS = (Product(Kind.MODEL, SAMSUNG), Product(Kind.MODEL, INTEL))
 
 
 def shown(products: Sequence[Product] = MODELS, **asked: object) -> SideBySide:
-    return side_by_side(Asked(tuple(products), products[0], **asked))  # type: ignore[arg-type]
+    return side_by_side(Selection(tuple(products), products[0], **asked))  # type: ignore[arg-type]
 
 
 def means(page: SideBySide, direction: str = "read") -> list[list[float | None]]:
@@ -108,7 +108,7 @@ def test_the_ratio_is_to_the_chosen_baseline(samsung: Lab, intel: Lab) -> None:
     samsung.measure(100.0, iodepth=1)
     intel.measure(50.0, iodepth=1)
     assert ratios(shown()) == [None, pytest.approx(0.5)]
-    assert ratios(side_by_side(Asked(MODELS, MODELS[1]))) == [pytest.approx(2.0), None]
+    assert ratios(side_by_side(Selection(MODELS, MODELS[1]))) == [pytest.approx(2.0), None]
 
 
 def ratios(page: SideBySide) -> list[float | None]:

@@ -8,7 +8,7 @@ import pytest
 from webapp.bench.overlap import overlap
 from webapp.bench.picking import offered
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.side_by_side import Selection, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.imports.references.reading import load_references
 from webapp.results.models import Result
@@ -26,7 +26,7 @@ def shared(product: Product, other: Product) -> int:
 
 
 def on_bench(product: Product, other: Product) -> int:
-    return side_by_side(Asked((product, other))).shared
+    return side_by_side(Selection((product, other))).shared
 
 
 def test_it_is_what_bench_counts_for_pairs_of_all_kinds(samsung: Lab, intel: Lab) -> None:

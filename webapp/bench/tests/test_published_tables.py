@@ -11,7 +11,7 @@ from webapp.bench.matching import Matched
 from webapp.bench.missing import why_not_alone
 from webapp.bench.picking import offered, products_of_import, products_of_results
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, Row, SideBySide, side_by_side
+from webapp.bench.side_by_side import Row, Selection, SideBySide, side_by_side
 from webapp.bench.workloads import P95, RATE
 from webapp.imports.references import reading
 from webapp.imports.references.reading import load_references
@@ -36,7 +36,7 @@ def of_import(slug: str, part: str = "") -> Product:
 
 
 def shown(*products: Product, choice: str = RATE, ignored: Sequence[str] = ()) -> SideBySide:
-    return side_by_side(Asked(products, products[0], choice=choice, ignored=frozenset(ignored)))
+    return side_by_side(Selection(products, products[0], choice=choice, ignored=frozenset(ignored)))
 
 
 def ratios(row: Row) -> list[str]:

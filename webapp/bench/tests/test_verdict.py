@@ -12,7 +12,7 @@ from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer, short_names
 from webapp.bench.forest import RatioState, Whisker, chosen, judgement, main_series
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import read_asked, side_by_side
+from webapp.bench.side_by_side import read_selection, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.workloads import Workload
 from webapp.core.statistics import Ratio
@@ -30,7 +30,7 @@ def measure(lab: Lab, speeds: Sequence[float], repeats: Sequence[float] = STEADY
 
 
 def answered(*models: str, **asked: Any) -> BenchAnswer:
-    products = read_asked([f"model:{model}" for model in models], **asked)
+    products = read_selection([f"model:{model}" for model in models], **asked)
     assert products
     return answer(side_by_side(products))
 
@@ -58,7 +58,7 @@ def test_runs_are_compared_with_the_first_one(samsung: Lab) -> None:
     later = Lab(samsung.target, number=2)
     measure(samsung, [200.0])
     measure(later, [100.0])
-    asked = read_asked(["run:1", "run:2"])
+    asked = read_selection(["run:1", "run:2"])
     assert asked
     assert side_by_side(asked).matched.baseline == Product(Kind.RUN, "1")
 
@@ -183,7 +183,7 @@ def test_hosts_that_differ_weaken_the_verdict(samsung: Lab, intel: Lab) -> None:
     assert one_host.pills == ()
     other = Lab(a_drive(None, "nvme0", model=INTEL, serial="I2"), number=4)
     measure(other, [100.0, 200.0])
-    asked = read_asked(["run:1", "run:4"])
+    asked = read_selection(["run:1", "run:4"])
     assert asked
     verdict = answer(side_by_side(asked)).verdict
     assert verdict

@@ -66,10 +66,10 @@ def parse_report(body: bytes) -> ParsedReport:
 
 def by_attempt(batches: Iterable[AnyBatch]) -> dict[str, list[AnyBatch]]:
     """The batches of each attempt, in the order of the report."""
-    found: dict[str, list[AnyBatch]] = {}
+    batches_by_attempt: dict[str, list[AnyBatch]] = {}
     for batch in batches:
-        found.setdefault(batch.attempt, []).append(batch)
-    return found
+        batches_by_attempt.setdefault(batch.attempt, []).append(batch)
+    return batches_by_attempt
 
 
 def _parse_each_batch(body: bytes, error: ContractError) -> ParsedReport:

@@ -43,8 +43,8 @@ def _limit_s(attempt: Attempt) -> float:
 
 def _check_short(attempt: Attempt, samples: Sequence[SampleItem], last_s: float) -> None:
     streams = {sample.stream for sample in samples}
-    kept = Sample.objects.filter(attempt=attempt.pk, stream__in=streams).values("stream", "offset_ms").distinct()
-    if kept.count() + len(samples) > len(streams) * (MAX_SAMPLES_PER_S * last_s + 100):
+    stored = Sample.objects.filter(attempt=attempt.pk, stream__in=streams).values("stream", "offset_ms").distinct()
+    if stored.count() + len(samples) > len(streams) * (MAX_SAMPLES_PER_S * last_s + 100):
         raise BadItem("There are too many samples for the time that the trial lasted.")
 
 

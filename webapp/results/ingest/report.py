@@ -124,7 +124,9 @@ def take_report(*, host: Host, parsed: ParsedReport) -> ReportReply:
     batches: dict[str, list[AnyBatch]] = {name: [] for name in parsed.report.active} | by_attempt(parsed.batches)
     note_heard(host=host, spool_bytes=parsed.report.spool_bytes)
     known = _known(host, batches)
-    replies = tuple(_take_attempt(host, name, found, name in active, known) for name, found in batches.items())
+    replies = tuple(
+        _take_attempt(host, name, attempt_batches, name in active, known) for name, attempt_batches in batches.items()
+    )
     refused = Tally(reply.refusal.code for reply in replies if reply.refusal is not None)
     for code, number in refused.items():
         count(Counter.REFUSED, code, by=number)

@@ -40,42 +40,42 @@ def summed(streams: Sequence[Measured]) -> Measured:
     by_direction: dict[Direction, list[DirectionResult]] = {}
     for measured in (each for stream in streams for each in stream):
         by_direction.setdefault(measured.direction, []).append(measured)
-    return tuple(_sum(found) for found in by_direction.values())
+    return tuple(_sum(streams_of_direction) for streams_of_direction in by_direction.values())
 
 
-def _sum(found: Sequence[DirectionResult]) -> DirectionResult:
-    if len(found) == 1:
-        return found[0]
-    if len({each.latency_kind for each in found}) > 1:
+def _sum(results: Sequence[DirectionResult]) -> DirectionResult:
+    if len(results) == 1:
+        return results[0]
+    if len({result.latency_kind for result in results}) > 1:
         raise BadItem("The streams of a trial report two kinds of latency (lat and clat), which cannot be merged.")
-    timed = [each for each in found if each.ios] or found
+    timed = [result for result in results if result.ios] or results
     return DirectionResult(
-        direction=found[0].direction,
-        ios=sum(each.ios for each in found),
-        bytes=sum(each.bytes for each in found),
-        runtime_ms=max(each.runtime_ms for each in found),
-        iops=sum(each.iops for each in found),
-        bytes_per_s=sum(each.bytes_per_s for each in found),
-        latency_kind=found[0].latency_kind,
-        latency_min_ns=min(each.latency_min_ns for each in timed),
+        direction=results[0].direction,
+        ios=sum(result.ios for result in results),
+        bytes=sum(result.bytes for result in results),
+        runtime_ms=max(result.runtime_ms for result in results),
+        iops=sum(result.iops for result in results),
+        bytes_per_s=sum(result.bytes_per_s for result in results),
+        latency_kind=results[0].latency_kind,
+        latency_min_ns=min(result.latency_min_ns for result in timed),
         latency_mean_ns=_mean(timed),
-        latency_max_ns=max(each.latency_max_ns for each in timed),
+        latency_max_ns=max(result.latency_max_ns for result in timed),
         latency_stddev_ns=_stddev(timed),
-        latency=pack(merge(unpack(each.latency) for each in timed)),
+        latency=pack(merge(unpack(result.latency) for result in timed)),
     )
 
 
-def _mean(found: Sequence[DirectionResult]) -> float:
-    total = sum(each.ios for each in found)
-    return sum(each.ios * each.latency_mean_ns for each in found) / total if total else 0.0
+def _mean(results: Sequence[DirectionResult]) -> float:
+    total = sum(result.ios for result in results)
+    return sum(result.ios * result.latency_mean_ns for result in results) / total if total else 0.0
 
 
-def _stddev(found: Sequence[DirectionResult]) -> float:
-    total, mean = sum(each.ios for each in found), _mean(found)
+def _stddev(results: Sequence[DirectionResult]) -> float:
+    total, mean = sum(result.ios for result in results), _mean(results)
     if total < 2:
         return 0.0
-    inside = sum((each.ios - 1) * each.latency_stddev_ns**2 for each in found if each.ios)
-    between = sum(each.ios * (each.latency_mean_ns - mean) ** 2 for each in found)
+    inside = sum((result.ios - 1) * result.latency_stddev_ns**2 for result in results if result.ios)
+    between = sum(result.ios * (result.latency_mean_ns - mean) ** 2 for result in results)
     return sqrt((inside + between) / (total - 1))
 
 
@@ -147,12 +147,12 @@ def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
         stream = streams[number]
         assert stream.ended_at is not None
         of = _of(trial, target.pk, result_point(trial.point, name), stream, stream.ended_at)
-        own = [_result(of, measured) for measured in directions_of(stream)]
-        for row in own:
+        stream_results = [_result(of, measured) for measured in directions_of(stream)]
+        for row in stream_results:
             if _device_share(row.direction, 1, streams.values()) is not None:  # no two streams share a device
                 row.device_share = _device_share(row.direction, row.bytes or 0, [stream])
-        _add_metrics(own, stream)
-        rows += own if own or work.does_io else [_idle_result(of, stream, stream.ended_at)]
+        _add_metrics(stream_results, stream)
+        rows += stream_results if stream_results or work.does_io else [_idle_result(of, stream, stream.ended_at)]
     return rows
 
 
@@ -182,8 +182,8 @@ def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun
 
 def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
     """The values of a stream; () for the only stream of a done trial, because the results are the same."""
-    kept = bytes(stream.directions)
-    return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
+    packed = bytes(stream.directions)
+    return msgspec.json.decode(packed, type=tuple[DirectionResult, ...]) if packed else ()
 
 
 def _result(of: Mapping[str, Any], measured: DirectionResult) -> Result:

@@ -159,9 +159,9 @@ def _write_rows(attempt: Attempt, rows: list[Model]) -> None:
     by_model: defaultdict[type[Model], list[Model]] = defaultdict(list)
     for row in rows:
         by_model[type(row)].append(row)
-    for model, found in by_model.items():
-        check_rows(attempt, model, len(found))
-        model._default_manager.bulk_create(found, ignore_conflicts=True)
+    for model, model_rows in by_model.items():
+        check_rows(attempt, model, len(model_rows))
+        model._default_manager.bulk_create(model_rows, ignore_conflicts=True)
 
 
 def _steadiness(changes: Changes) -> Mapping[int, Steadiness | None]:
@@ -169,11 +169,11 @@ def _steadiness(changes: Changes) -> Mapping[int, Steadiness | None]:
     trial = changes.attempt.trial
     assert trial is not None
     samples: dict[tuple[UUID, int], list[Timed]] = defaultdict(list)
-    found = Sample.objects.filter(attempt__in=_attempts(changes)).values_list("attempt_id", "stream", *_TIMES)
-    for attempt, stream, *timed in found.iterator(chunk_size=10_000):
+    times = Sample.objects.filter(attempt__in=_attempts(changes)).values_list("attempt_id", "stream", *_TIMES)
+    for attempt, stream, *timed in times.iterator(chunk_size=10_000):
         samples[attempt, stream].append((timed[0], timed[1], timed[2]))
-    kept = StreamRun.objects.filter(attempt__in=_attempts(changes)).only("attempt_id", "stream", "stopped")
-    streams = {(stream.attempt_id, stream.stream): stream for stream in kept}
+    rows = StreamRun.objects.filter(attempt__in=_attempts(changes)).only("attempt_id", "stream", "stopped")
+    streams = {(stream.attempt_id, stream.stream): stream for stream in rows}
     judged = {key[1]: _judged(streams[key], timed) for key, timed in samples.items()}
     uniform = [work.uniform for work in trial.workloads]  # whether a uniform speed is expected
     if trial.stream_names:
@@ -201,14 +201,14 @@ def _judged(stream: StreamRun, samples: list[Timed]) -> Steadiness:
 
 def _write_results(changes: Changes) -> None:
     """Each result gets the number of kernel log lines of its attempt, and the steadiness of its samples."""
-    found = _steadiness(changes)
+    steadiness = _steadiness(changes)
     attempts = _attempts(changes)
     changed = SettingChange.objects.filter(attempt__in=attempts, meanwhile=True).exists()
     lines = KernelLine.objects.filter(attempt__in=attempts, elsewhere=False).count()
     for result in changes.results:
         result.kernel_lines = lines
         result.settings_changed = changed
-        verdict = found.get(known(result.stream_run).stream)
+        verdict = steadiness.get(known(result.stream_run).stream)
         if verdict is not None:
             result.steadiness, result.steadiness_numbers = verdict.verdict.value, verdict.numbers
         result.stream_run_id = known(result.stream_run).pk  # the stream may have been saved after the result was made

@@ -58,22 +58,22 @@ class DigestCache(Generic[Key, Content]):
 
     def get(self, wanted: Mapping[str, Key]) -> dict[str, Content]:
         """Content by digest, not to be changed; `wanted` is digest -> key. One query if a digest is new, else none."""
-        found = {digest: known for digest in wanted if (known := self._kept.get(digest)) is not None}
-        if len(found) < len(wanted):
-            new = self._read([key for digest, key in wanted.items() if digest not in found])
+        contents = {digest: known for digest in wanted if (known := self._kept.get(digest)) is not None}
+        if len(contents) < len(wanted):
+            new = self._read([key for digest, key in wanted.items() if digest not in contents])
             if len(self._kept) + len(new) > self._max_kept:
                 self._kept.clear()
             self._kept.update(new)
-            found.update(new)
-        return found
+            contents.update(new)
+        return contents
 
     def clear(self) -> None:
         self._kept.clear()
 
 
 def _read_points(result_ids: Collection[int]) -> dict[str, Point]:
-    found = Result.objects.filter(id__in=result_ids).order_by().values_list("point_key", "point")
-    return {key: _interned(point) for key, point in found}
+    points = Result.objects.filter(id__in=result_ids).order_by().values_list("point_key", "point")
+    return {key: _interned(point) for key, point in points}
 
 
 def _interned(point: Point) -> Point:
@@ -82,8 +82,8 @@ def _interned(point: Point) -> Point:
 
 
 def _read_facts(digests: Collection[str]) -> dict[str, Facts]:
-    found = Configuration.objects.filter(digest__in=digests).values_list("digest", "facts")
-    return {digest: without_device_names(facts) for digest, facts in found}
+    configurations = Configuration.objects.filter(digest__in=digests).values_list("digest", "facts")
+    return {digest: without_device_names(facts) for digest, facts in configurations}
 
 
 POINTS: DigestCache[int, Point] = DigestCache(MAX_POINTS, _read_points)  # key: id of any result at the point

@@ -27,18 +27,18 @@ class Doubt:
 
 def doubts(result: ResultRow) -> list[Doubt]:
     """None if there is no doubt."""
-    found = []
+    doubts_of_result = []
     if result.steadiness in NOT_STEADY:
-        found.append(Doubt(f"not steady, {steadiness_words(result)}", LABELS[Verdict(result.steadiness)]))
+        doubts_of_result.append(Doubt(f"not steady, {steadiness_words(result)}", LABELS[Verdict(result.steadiness)]))
     if result.settings_changed:
         words = "a setting was changed by something else during the measurement"
-        found.append(Doubt(words, "setting changed meanwhile"))
+        doubts_of_result.append(Doubt(words, "setting changed meanwhile"))
     for label, (words, short) in _OF_LABELS.items() if result.imported else ():
         if text := result.facts.get(label):
-            found.append(Doubt(f"{words} ({text})", short))
+            doubts_of_result.append(Doubt(f"{words} ({text})", short))
     if doubt := _no_drive(result) or _reflinked(result) or _missed(result) or _purged(result):
-        found.append(doubt)
-    return found
+        doubts_of_result.append(doubt)
+    return doubts_of_result
 
 
 def _no_drive(result: ResultRow) -> Doubt | None:
@@ -83,23 +83,23 @@ def _instead(result: ResultRow) -> str:
 
 def steadiness_words(result: ResultRow) -> str:
     """`drifting: −14 % from start to end`; – without samples."""
-    found = Steadiness.stored(result.steadiness, result.steadiness_numbers)
-    return _words(found) if found else "–"
+    steadiness = Steadiness.stored(result.steadiness, result.steadiness_numbers)
+    return _words(steadiness) if steadiness else "–"
 
 
-def _words(found: Steadiness) -> str:
-    match found.verdict:
+def _words(steadiness: Steadiness) -> str:
+    match steadiness.verdict:
         case Verdict.STALLED:
-            return f"stalled: {found.stalled_s} s near zero, {found.stall_s} s in a row"
+            return f"stalled: {steadiness.stalled_s} s near zero, {steadiness.stall_s} s in a row"
         case Verdict.STEPPED:
-            return f"stepped: {_signed(found.step)} at {found.step_at_s} s"
+            return f"stepped: {_signed(steadiness.step)} at {steadiness.step_at_s} s"
         case Verdict.DRIFTING:
-            return f"drifting: {_signed(found.drift)} from start to end"
+            return f"drifting: {_signed(steadiness.drift)} from start to end"
         case Verdict.BURSTY:
-            return f"bursty: ±{significant(found.variation * 100)} % between seconds"
+            return f"bursty: ±{significant(steadiness.variation * 100)} % between seconds"
         case Verdict.TOO_SHORT:
             return "too short to judge"
-    return f"steady: ±{significant(found.variation * 100)} % between seconds"
+    return f"steady: ±{significant(steadiness.variation * 100)} % between seconds"
 
 
 def _signed(share: float) -> str:

@@ -113,18 +113,18 @@ def _numbers(key: str, named: str) -> Callable[[list[str]], tuple[int, ...]]:
     """`17`, `17, 18`, `20..25`."""
 
     def read(texts: list[str]) -> tuple[int, ...]:
-        found: dict[int, None] = {}
+        numbers: dict[int, None] = {}
         for piece in ",".join(texts).split(","):
             match = _NUMBERS.fullmatch(piece)
             if match is None:
                 raise FilterRefused(f"{key}={piece.strip()}: {named}, for example 17 or 17,18 or 17..25.")
             first, last = int(match[1]), int(match[2] or match[1])
-            if last < first or len(found) + last - first >= MAX_NUMBERS:
+            if last < first or len(numbers) + last - first >= MAX_NUMBERS:
                 raise FilterRefused(
                     f"{key}={piece.strip()}: a range must ascend and contain at most {MAX_NUMBERS:,} numbers."
                 )
-            found |= dict.fromkeys(range(first, last + 1))
-        return tuple(found)
+            numbers |= dict.fromkeys(range(first, last + 1))
+        return tuple(numbers)
 
     return read
 

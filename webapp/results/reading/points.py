@@ -28,11 +28,11 @@ def target_points(query: ResultQuery) -> list[TargetPoint]:
     rows = list(query.results.values_list(*columns)[:MAX_RESULTS_READ])
     points = POINTS.get({key: id_ for id_, *_, key in rows})
     further = further_targets([id_ for id_, *_, key in rows if target_count(points[key]) > 1])
-    found = dict.fromkeys(
+    names = dict.fromkeys(
         (group_name(f"{host}/{slug}", [name for name, _, _ in further.get(id_, ())]), label, part, key)
         for id_, host, slug, label, part, key in rows
     )
-    return [TargetPoint(name, points[key], label, part) for name, label, part, key in found]
+    return [TargetPoint(name, points[key], label, part) for name, label, part, key in names]
 
 
 def points_of(query: ResultQuery, limit: int = MAX_RESULTS_READ) -> list[Point]:

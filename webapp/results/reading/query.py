@@ -70,10 +70,10 @@ class ResultQuery:
     with_invalid: bool
 
     @classmethod
-    def of(cls, asked: ResultFilter) -> "ResultQuery":
+    def of(cls, wanted: ResultFilter) -> "ResultQuery":
         """At most six queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
         target by index."""
-        return cls(_names(asked), _factors(asked.factors), asked.invalid)
+        return cls(_names(wanted), _factors(wanted.factors), wanted.invalid)
 
     def without_factors(self) -> "ResultQuery":
         return replace(self, factors=Q())
@@ -81,8 +81,8 @@ class ResultQuery:
     @property
     def results(self) -> QuerySet[Result]:
         """Newest first; valid results only, unless the filter includes invalid ones."""
-        found = Result.objects.filter(self.names & self.factors)
-        return found if self.with_invalid else found.filter(invalid=False)
+        results = Result.objects.filter(self.names & self.factors)
+        return results if self.with_invalid else results.filter(invalid=False)
 
     def page(self, sort: Sort, *, limit: int, after: str = "", before: str = "") -> Page:
         """Raises Refusal if `after` or `before` cannot be read."""
@@ -91,8 +91,8 @@ class ResultQuery:
         start = before if backwards else after
         if start:
             results = results.filter(_beyond(sort, *_read_row(sort, start), backwards=backwards))
-        found = read_rows(results[: limit + 1])
-        more, rows = len(found) > limit, found[:limit]
+        rows_and_next = read_rows(results[: limit + 1])
+        more, rows = len(rows_and_next) > limit, rows_and_next[:limit]
         if backwards:
             rows.reverse()
         newer = bool(rows) and (more if backwards else bool(start))
@@ -163,52 +163,52 @@ def _sort_value(sort: Sort, text: str) -> object:
     return value
 
 
-def _names(asked: ResultFilter) -> Q:
-    plain = {"direction__in": asked.directions, "steadiness__in": asked.steadiness}
+def _names(wanted: ResultFilter) -> Q:
+    plain = {"direction__in": wanted.directions, "steadiness__in": wanted.steadiness}
     condition = Q(**{lookup: values for lookup, values in plain.items() if values})
-    if not asked.references and not asked.imports:
+    if not wanted.references and not wanted.imports:
         condition &= Q(reference=False)
-    of_runs, of_imports = _of_runs(asked), _of_imports(asked)
+    of_runs, of_imports = _of_runs(wanted), _of_imports(wanted)
     return condition & (of_runs | of_imports) if of_runs or of_imports else condition
 
 
-def _of_runs(asked: ResultFilter) -> Q:
+def _of_runs(wanted: ResultFilter) -> Q:
     """The condition for results of runs; empty if nothing is asked."""
-    if asked.facts or (asked.imports and not asked.runs):
+    if wanted.facts or (wanted.imports and not wanted.runs):
         return Q(pk__in=[])
-    keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    plain = {"repeat__in": asked.repeats, "trial__part__in": asked.parts}
+    keys = {lookup: tuple(rows.values_list("pk", flat=True)) for lookup, rows in _named(wanted).items()}
+    plain = {"repeat__in": wanted.repeats, "trial__part__in": wanted.parts}
     condition = Q(**{lookup: values for lookup, values in plain.items() if values})
     for lookup, ids in keys.items():
-        condition &= Q(**{lookup: ids}) | _of_trials_beside(lookup, ids, asked)
-    if asked.configurations:
-        condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)
-    if asked.controllers:
-        condition &= Q(stream_run__configuration__controller__in=asked.controllers)
-    if asked.layouts:
-        condition &= Q(origin=None) & _any(_at("layout", layout) for layout in asked.layouts)
-    if asked.tools:
-        without = ~Q(point__has_key=ENGINE) if DEFAULT_ENGINE in asked.tools else Q(pk__in=[])
-        condition &= Q(origin=None) & (_any(_at(ENGINE, tool) for tool in asked.tools) | without)
-    if asked.tool_versions:
-        condition &= Q(origin=None) & _any(_of_engine_version(text) for text in asked.tool_versions)
+        condition &= Q(**{lookup: ids}) | _of_trials_beside(lookup, ids, wanted)
+    if wanted.configurations:
+        condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in wanted.configurations)
+    if wanted.controllers:
+        condition &= Q(stream_run__configuration__controller__in=wanted.controllers)
+    if wanted.layouts:
+        condition &= Q(origin=None) & _any(_at("layout", layout) for layout in wanted.layouts)
+    if wanted.tools:
+        without = ~Q(point__has_key=ENGINE) if DEFAULT_ENGINE in wanted.tools else Q(pk__in=[])
+        condition &= Q(origin=None) & (_any(_at(ENGINE, tool) for tool in wanted.tools) | without)
+    if wanted.tool_versions:
+        condition &= Q(origin=None) & _any(_of_engine_version(text) for text in wanted.tool_versions)
     return condition
 
 
-def _of_imports(asked: ResultFilter) -> Q:
+def _of_imports(wanted: ResultFilter) -> Q:
     """The condition for imported results; empty if nothing is asked."""
-    of_own = asked.plans or asked.parts or asked.labels or asked.targets or asked.configurations
-    if of_own or (asked.runs and not asked.imports):
+    of_own = wanted.plans or wanted.parts or wanted.labels or wanted.targets or wanted.configurations
+    if of_own or (wanted.runs and not wanted.imports):
         return Q(pk__in=[])
     named = {
-        "imported__number__in": asked.imports, "host__in": asked.hosts, "drive__in": asked.models,
-        "serial__in": asked.serials, "controller__in": asked.controllers, "layout__in": asked.layouts,
-        "tool__in": asked.tools, "repeat__in": asked.repeats,
+        "imported__number__in": wanted.imports, "host__in": wanted.hosts, "drive__in": wanted.models,
+        "serial__in": wanted.serials, "controller__in": wanted.controllers, "layout__in": wanted.layouts,
+        "tool__in": wanted.tools, "repeat__in": wanted.repeats,
     }  # fmt: skip
     chosen = {lookup: values for lookup, values in named.items() if values}
-    versions = [way for text in asked.tool_versions for way in _ways_to_split(text)]
+    versions = [way for text in wanted.tool_versions for way in _ways_to_split(text)]
     condition = _any(Q(tool=tool, tool_version__in=written) for tool, written in versions) if versions else Q()
-    for name, texts in asked.facts.items():
+    for name, texts in wanted.facts.items():
         condition &= _any(_labelled(name, text) for text in texts)
     return of_origins(Origin.objects.filter(condition, **chosen)) if chosen or condition else Q()
 
@@ -241,36 +241,40 @@ def _ways_to_split(text: str) -> Iterator[tuple[str, tuple[str, str]]]:
         yield tool, (version, f"{tool}-{version}")
 
 
-def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
+def _named(wanted: ResultFilter) -> dict[str, QuerySet[Any]]:
     """Lookup of results -> the named hosts, targets and runs."""
-    found: dict[str, QuerySet[Any]] = {}
-    if asked.hosts:
-        found["host__in"] = hosts_called(asked.hosts)
-    if asked.targets or asked.models or asked.serials:
-        found["target__in"] = _targets(asked)
-    if asked.runs or asked.plans or asked.labels:
-        labels = ["" if label == NO_LABEL else label for label in asked.labels]
-        named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans, "label__in": labels}
-        found["run__in"] = Run.objects.filter(**{key: values for key, values in named.items() if values}).order_by()
-    return found
+    named_rows: dict[str, QuerySet[Any]] = {}
+    if wanted.hosts:
+        named_rows["host__in"] = hosts_called(wanted.hosts)
+    if wanted.targets or wanted.models or wanted.serials:
+        named_rows["target__in"] = _targets(wanted)
+    if wanted.runs or wanted.plans or wanted.labels:
+        labels = ["" if label == NO_LABEL else label for label in wanted.labels]
+        named = {"number__in": wanted.runs, "version__plan__slug__in": wanted.plans, "label__in": labels}
+        named_rows["run__in"] = Run.objects.filter(
+            **{key: values for key, values in named.items() if values}
+        ).order_by()
+    return named_rows
 
 
-def _of_trials_beside(lookup: str, ids: Collection[object], asked: ResultFilter) -> Q:
+def _of_trials_beside(lookup: str, ids: Collection[object], wanted: ResultFilter) -> Q:
     """The condition for results of trials that use these hosts or targets after their first target; empty without such
     trials. A named stream has a result of its own target. One query for hosts, one for targets."""
     further = {"host__in": "target__host__in", "target__in": "target__in"}.get(lookup)
-    group = any(len(slugs) > 1 for _, slugs in map(parted, asked.targets))
+    group = any(len(slugs) > 1 for _, slugs in map(parted, wanted.targets))
     if further is None or not ids or (lookup == "target__in" and group):
         return Q()
     trials = FurtherTarget.objects.filter(**{further: ids}).order_by().values_list("trial", flat=True).distinct()
-    found = list(trials[: MAX_IDS + 1])
-    return Q(trial__in=trials if len(found) > MAX_IDS else found) & ~Q(point__has_key=STREAM) if found else Q()
+    trial_ids = list(trials[: MAX_IDS + 1])
+    return (
+        Q(trial__in=trials if len(trial_ids) > MAX_IDS else trial_ids) & ~Q(point__has_key=STREAM) if trial_ids else Q()
+    )
 
 
-def _targets(asked: ResultFilter) -> QuerySet[Target]:
-    named = {"model__in": asked.models, "serial__in": asked.serials}
+def _targets(wanted: ResultFilter) -> QuerySet[Target]:
+    named = {"model__in": wanted.models, "serial__in": wanted.serials}
     targets = Target.objects.filter(**{lookup: values for lookup, values in named.items() if values}).order_by()
-    names = map(parted, asked.targets)  # a result of several targets at once belongs to the first of them
+    names = map(parted, wanted.targets)  # a result of several targets at once belongs to the first of them
     called = [Q(host__in=hosts_called([host]), slug=slugs[0]) for host, slugs in names]
     return targets.filter(_any(called)) if called else targets
 

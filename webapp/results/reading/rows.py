@@ -171,20 +171,20 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
     """Rows in the order of the query. Three queries, plus one each for new points, new configurations, results of
     several targets at once, and imports. Without facts, `facts`, `controller` and `drive_state` of rows that a run
     measured are empty."""
-    found = list(results.values_list(*_COLUMNS))
-    points = POINTS.get({row[_POINT_KEY]: row[0] for row in found})
-    runs = Run.objects.filter(pk__in={row[_RUN] for row in found if row[_RUN]})
-    targets = Target.objects.filter(pk__in={row[_TARGET] for row in found if row[_TARGET]})
+    values = list(results.values_list(*_COLUMNS))
+    points = POINTS.get({row[_POINT_KEY]: row[0] for row in values})
+    runs = Run.objects.filter(pk__in={row[_RUN] for row in values if row[_RUN]})
+    targets = Target.objects.filter(pk__in={row[_TARGET] for row in values if row[_TARGET]})
     several = {key for key, point in points.items() if target_count(point) > 1}
     shared = _Shared(
         points,
-        FACTS.get({row[_DIGEST]: row[_DIGEST] for row in found if row[_DIGEST]}) if with_facts else {},
+        FACTS.get({row[_DIGEST]: row[_DIGEST] for row in values if row[_DIGEST]}) if with_facts else {},
         _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason", "state"),
         _by_key(targets, "host__slug", "slug", "model", "serial"),
-        further_targets([row[0] for row in found if row[_POINT_KEY] in several]),
-        _origins({row[_ORIGIN] for row in found if row[_ORIGIN]}),
+        further_targets([row[0] for row in values if row[_POINT_KEY] in several]),
+        _origins({row[_ORIGIN] for row in values if row[_ORIGIN]}),
     )
-    return [_of_import(row, shared) if row[_ORIGIN] else _of_run(row, shared) for row in found]
+    return [_of_import(row, shared) if row[_ORIGIN] else _of_run(row, shared) for row in values]
 
 
 def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
@@ -223,23 +223,23 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
 def _origins(ids: Collection[int]) -> dict[int, Origin]:
     if not ids:
         return {}
-    found = Origin.objects.filter(pk__in=ids).select_related("imported").defer("series")
-    return {origin.pk: origin for origin in found}
+    origins = Origin.objects.filter(pk__in=ids).select_related("imported").defer("series")
+    return {origin.pk: origin for origin in origins}
 
 
-def _by_key(found: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:
-    return {str(key): tuple(values) for key, *values in found.order_by().values_list("pk", *columns)}
+def _by_key(rows: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:
+    return {str(key): tuple(values) for key, *values in rows.order_by().values_list("pk", *columns)}
 
 
 def further_targets(result_ids: Collection[int]) -> dict[int, list[TargetNames]]:
     """The targets after the first one, by result id, in the order of streams. One query, or none without results."""
-    found: dict[int, list[TargetNames]] = {}
+    names_by_result: dict[int, list[TargetNames]] = {}
     if result_ids:
         further = FurtherTarget.objects.filter(trial__results__in=result_ids).order_by("stream")
         columns = ("trial__host__slug", "target__host__slug", "target__slug", "target__model", "target__serial")
         for id_, first, host, slug, model, serial in further.values_list("trial__results__id", *columns):
-            found.setdefault(id_, []).append((slug if host == first else f"{host}/{slug}", model, serial))
-    return found
+            names_by_result.setdefault(id_, []).append((slug if host == first else f"{host}/{slug}", model, serial))
+    return names_by_result
 
 
 def joined_names(targets: Iterable[TargetNames]) -> TargetNames:
@@ -276,5 +276,5 @@ def has_several_targets(rows: Iterable[ResultRow]) -> bool:
 
 def read_histograms(result_ids: Iterable[int]) -> dict[int, bytes]:
     """Packed latency histograms by result id (`contract.packing`)."""
-    found = Result.objects.filter(id__in=result_ids).order_by().values_list("id", "latency")
-    return {id_: bytes(packed) for id_, packed in found}
+    histograms = Result.objects.filter(id__in=result_ids).order_by().values_list("id", "latency")
+    return {id_: bytes(packed) for id_, packed in histograms}

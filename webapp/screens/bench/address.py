@@ -12,7 +12,7 @@ from webapp.analysis.question import CompareQuery
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.forest import varying_factors
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
-from webapp.bench.side_by_side import Asked, SideBySide, read_asked
+from webapp.bench.side_by_side import Selection, SideBySide, read_selection
 from webapp.bench.workloads import CHOICES, MAIN, RATE
 
 # The pages of products.
@@ -34,9 +34,9 @@ def product_address(product: Product) -> str:
         return ""
 
 
-def read_address(data: QueryDict) -> Asked | None:
+def read_address(data: QueryDict) -> Selection | None:
     """None without products. Raises BenchRefused."""
-    return read_asked(
+    return read_selection(
         data.getlist("product"),
         baseline=data.get("baseline", ""),
         metric=data.get("metric", ""),
@@ -79,18 +79,18 @@ _SERIES = {
 _DIMENSIONS = {"import": "imported"}  # of filters with another name
 
 
-def explore_address(found: SideBySide, answer: BenchAnswer) -> str:
+def explore_address(comparison: SideBySide, answer: BenchAnswer) -> str:
     """The products as series, with the same baseline and over the same workloads, so that both pages correct their
     claims alike. "" for products that Explore cannot tell apart."""
-    kinds = {product.kind for product in found.products}
-    if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in found.products):
+    kinds = {product.kind for product in comparison.products}
+    if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in comparison.products):
         return ""
     key = _SERIES[kinds.pop()]
-    factors = varying_factors([*found.matched.workloads.values()])
+    factors = varying_factors([*comparison.matched.workloads.values()])
     x = factors[0] if len(factors) == 1 and factors[0] in MAIN else MATCHED if factors else DEPTH
-    pairs = [(key, product.value) for product in found.products]
+    pairs = [(key, product.value) for product in comparison.products]
     pairs += [("x", x), ("series", _DIMENSIONS.get(key, key)), ("panel", "pattern")]
-    pairs += [("metric", _metric(found, answer)), ("baseline", found.matched.baseline.value)]
+    pairs += [("metric", _metric(comparison, answer)), ("baseline", comparison.matched.baseline.value)]
     return f"{reverse('explore')}?{urlencode(pairs)}"
 
 
@@ -113,7 +113,7 @@ def bench_of_series(query: CompareQuery, keys: Iterable[str]) -> str:
     return f"{reverse('bench')}?{urlencode(pairs)}"
 
 
-def _metric(found: SideBySide, answer: BenchAnswer) -> str:
-    if found.asked.choice != RATE:
-        return found.asked.choice
+def _metric(comparison: SideBySide, answer: BenchAnswer) -> str:
+    if comparison.selection.choice != RATE:
+        return comparison.selection.choice
     return answer.forest[0].metric if answer.forest else "iops"

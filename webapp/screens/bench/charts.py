@@ -185,7 +185,10 @@ def load_table(load: LoadCurve, products: Sequence[BenchProduct]) -> LoadTable:
         title="Load curve" if load.has_latency else "By block size",
         level=load.level_label,
         products=tuple(names[series.product] for series in load.series),
-        rows=tuple(TableRow(level, tuple(own.get(level, Missing.NOT_MEASURED) for own in texts)) for level in levels),
+        rows=tuple(
+            TableRow(level, tuple(texts_by_level.get(level, Missing.NOT_MEASURED) for texts_by_level in texts))
+            for level in levels
+        ),
     )
 
 
@@ -228,7 +231,7 @@ def _point(level: int, summary: Summary, metric: Metric) -> BenchPoint:
 def curve_table(curve: Curve, names: Names, absent: Names = MappingProxyType({})) -> ChartTable:
     """`absent` has the words in place of a value, if a product was not simply not measured."""
     metric, points = curve.panel.metric, curve.points
-    factor, unit = unit_of(metric, [cell.summary.mean for own in points.values() for cell in own.values()])
+    factor, unit = unit_of(metric, [cell.summary.mean for cells in points.values() for cell in cells.values()])
 
     def text(product: Product, level: Value) -> str:
         cell = points.get(product, {}).get(level)
@@ -246,8 +249,8 @@ def _gaps(curve: Curve, names: Names) -> Iterator[str]:
     """Products whose line is dashed, because it crosses a level that they lack."""
     places = {level: index for index, level in enumerate(curve.levels)}
     for product, name in names.items():
-        own = [places[level] for level in curve.points.get(product, {})]
-        if own and max(own) - min(own) >= len(own):
+        own_places = [places[level] for level in curve.points.get(product, {})]
+        if own_places and max(own_places) - min(own_places) >= len(own_places):
             yield name
 
 
@@ -276,26 +279,26 @@ def _steps(ladder: Ladder, product: int) -> Iterator[BenchPoint]:
 
 def ladder_table(ladder: Ladder) -> ChartTable:
     """With n where a percentile is of fewer repeats than others of the product: it may then be below a lower one."""
-    values = [one.mean for _, summaries in ladder.steps for one in summaries if one]
+    values = [summary.mean for _, summaries in ladder.steps for summary in summaries if summary]
     factor, unit = unit_of(ladder.steps[0][0], [min(values, default=0.0)])
     columns = zip(*(summaries for _, summaries in ladder.steps), strict=True)
-    most = [max((one.n for one in column if one), default=0) for column in columns]
+    most = [max((summary.n for summary in column if summary), default=0) for column in columns]
 
-    def text(metric: Metric, one: Summary | None, n: int) -> str:
-        if one is None:
+    def text(metric: Metric, summary: Summary | None, n: int) -> str:
+        if summary is None:
             return Missing.NO_VALUE if n else Missing.NOT_MEASURED
-        return value_text(one.mean, factor, metric) + (f" (n = {one.n})" if one.n < n else "")
+        return value_text(summary.mean, factor, metric) + (f" (n = {summary.n})" if summary.n < n else "")
 
     rows = [
-        TableRow(metric.short, tuple(text(metric, one, n) for one, n in zip(summaries, most, strict=True)))
+        TableRow(metric.short, tuple(text(metric, summary, n) for summary, n in zip(summaries, most, strict=True)))
         for metric, summaries in ladder.steps
     ]
     return ChartTable("Latency percentiles", ladder.title, "Percentile", unit, tuple(rows))
 
 
-def time_chart(found: OverTime) -> BenchChart:
+def time_chart(over_time: OverTime) -> BenchChart:
     """One series for each target; a level is a run."""
-    metric, known, colours = found.panel.metric, _runs(found), colours_of(found.values)
+    metric, known, colours = over_time.panel.metric, _runs(over_time), colours_of(over_time.values)
     places = {run: index for index, run in enumerate(known)}
     return BenchChart(
         x_label="Run",
@@ -309,29 +312,29 @@ def time_chart(found: OverTime) -> BenchChart:
                 name=target,
                 points=tuple(_point(places[value.run], value.summary, metric) for value in values),
             )
-            for target, values in found.values.items()
+            for target, values in over_time.values.items()
         ),
         ceilings=(),
     )
 
 
-def _runs(found: OverTime) -> dict[str, datetime]:
+def _runs(over_time: OverTime) -> dict[str, datetime]:
     """Oldest first."""
-    at = {value.run: value.at for values in found.values.values() for value in values}
+    at = {value.run: value.at for values in over_time.values.values() for value in values}
     return dict(sorted(at.items(), key=lambda item: item[1]))
 
 
-def time_table(found: OverTime, words: str) -> ChartTable:
-    known = {(target, value.run): value.summary.mean for target, values in found.values.items() for value in values}
-    factor, unit = unit_of(found.panel.metric, list(known.values()))
+def time_table(over_time: OverTime, words: str) -> ChartTable:
+    known = {(target, value.run): value.summary.mean for target, values in over_time.values.items() for value in values}
+    factor, unit = unit_of(over_time.panel.metric, list(known.values()))
     rows = [
         TableRow(
             f"{run[:1].upper() + run[1:] if run.startswith('i') else f'Run {run}'}, {localtime(at):%Y-%m-%d}",
             tuple(
-                value_text(known[target, run], factor, found.panel.metric) if (target, run) in known else ""
-                for target in found.values
+                value_text(known[target, run], factor, over_time.panel.metric) if (target, run) in known else ""
+                for target in over_time.values
             ),
         )
-        for run, at in _runs(found).items()
+        for run, at in _runs(over_time).items()
     ]
-    return ChartTable(f"{found.title} over time", words, "Run", unit, tuple(rows))
+    return ChartTable(f"{over_time.title} over time", words, "Run", unit, tuple(rows))

@@ -38,9 +38,9 @@ REACH = 3  # as in the page: a ceiling above this multiple of the highest value 
 def report_drawing(saved: SavedComparison) -> tuple[Drawing, str]:
     """Also what the numbers are, to follow the date. Raises Refusal."""
     report = report_to(saved)
-    found = (f"{panel}: {sentence}" for panel, sentence in report.findings[:FINDINGS])
+    findings = (f"{panel}: {sentence}" for panel, sentence in report.findings[:FINDINGS])
     ignored = [f"Ignored factors: {', '.join(report.ignored)}. Values are means over their levels."]
-    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *found]
+    notes = [*report.warnings, *(ignored if report.ignored else []), *_headlines(report), *findings]
     drawing = Drawing(saved.title, list(_charts(report)), first=_first(report), notes=notes)
     return drawing, f", {report.results} results. {report.shared}."
 
@@ -202,7 +202,7 @@ def bench_picture(title: str, chart: BenchChart) -> Chart:
     lines = tuple(Line(series.name, series.colour, tuple(_marks(series.points, places))) for series in chart.series)
     values = [value for line in lines for value in _values(line.marks)]
     text = FORMATTERS[chart.shown_as]
-    in_reach = [one.value for one in chart.ceilings if one.value <= REACH * max(values, default=0.0)]
+    in_reach = [ceiling.value for ceiling in chart.ceilings if ceiling.value <= REACH * max(values, default=0.0)]
     y = value_axis(chart.y_label, [*values, *in_reach], text, logarithmic=chart.logarithmic)
     return Chart(title, x, y, lines, extra=tuple(ceiling_lines(chart.ceilings, x)))
 

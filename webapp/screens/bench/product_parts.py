@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, newest, over_time, runs
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, SideBySide, matched_of, side_by_side
+from webapp.bench.side_by_side import Selection, SideBySide, matched_of, side_by_side
 from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
 from webapp.results.unfinished import unfinished_sentences
@@ -53,15 +53,17 @@ class ProductParts:
 
 def product_parts(product: Product) -> ProductParts | None:
     """None without results. At most nine queries."""
-    history = side_by_side(Asked((product,), product))
+    history = side_by_side(Selection((product,), product))
     rows = history.read.rows[product]
     if not rows:
         return None
     newest_rows = newest(rows)
     older = len(rows) - len(newest_rows)
-    current = matched_of(history.asked, replace(history.read, rows={product: newest_rows})) if older else history
+    current = matched_of(history.selection, replace(history.read, rows={product: newest_rows})) if older else history
     times = [
-        one for one in _over_time(current, history, product) if any(len(own) >= MIN_RUNS for own in one.values.values())
+        over_time
+        for over_time in _over_time(current, history, product)
+        if any(len(values) >= MIN_RUNS for values in over_time.values.values())
     ]
     of_product = runs(rows)
     names, colours = current.matched.names, list(current.colours.values())
@@ -75,7 +77,10 @@ def product_parts(product: Product) -> ProductParts | None:
         unfinished=tuple(unfinished_sentences(newest_rows)),
         headlines=tuple(shown_row(current, row, current.matched.texts[row.workload.key]) for row in current.headlines),
         charts=(
-            *(_chart(names[product], time_table(one, _words(current, one)), colours_of(one.values)) for one in times),
+            *(
+                _chart(names[product], time_table(over_time, _words(current, over_time)), colours_of(over_time.values))
+                for over_time in times
+            ),
             *(
                 _chart(names[product], curve_table(curve, names), dict(zip(names.values(), colours, strict=True)))
                 for curve in current.curves
@@ -83,7 +88,7 @@ def product_parts(product: Product) -> ProductParts | None:
         ),
         payload=BenchCharts(
             charts=(
-                *(time_chart(one) for one in times),
+                *(time_chart(over_time) for over_time in times),
                 *(curve_chart(curve, names, current.colours) for curve in current.curves),
             )
         ),
@@ -98,14 +103,14 @@ def _chart(name: str, table: ChartTable, colours: Mapping[str, int]) -> ShownCha
     return ShownChart(table, tuple(colours.items()), " · ".join(filter(None, (name, table.words))))
 
 
-def _words(found: SideBySide, one: OverTime) -> str:
+def _words(comparison: SideBySide, over_time: OverTime) -> str:
     """The workload, and how many targets and runs are not shown."""
-    words, targets = [found.matched.texts[one.workload.key]], len(one.values)
-    values = max(map(len, one.values.values()), default=0)
-    if targets < one.targets:
-        words.append(f"the {targets} targets with the most runs, of {one.targets}")
-    if values < one.runs:
-        words.append(f"the newest {values} of {one.runs:,} runs")
+    words, targets = [comparison.matched.texts[over_time.workload.key]], len(over_time.values)
+    values = max(map(len, over_time.values.values()), default=0)
+    if targets < over_time.targets:
+        words.append(f"the {targets} targets with the most runs, of {over_time.targets}")
+    if values < over_time.runs:
+        words.append(f"the newest {values} of {over_time.runs:,} runs")
     return " · ".join(words)
 
 

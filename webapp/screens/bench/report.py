@@ -17,8 +17,8 @@ from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
 from webapp.bench.products import Product
 from webapp.bench.reading import BY_TARGETS, scopes_of_products
-from webapp.bench.saved import asked_by
-from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.saved import selection_of
+from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
@@ -38,55 +38,58 @@ from worker.contract.workload import Pattern
 USUAL = (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.READ, Pattern.WRITE)
 
 
-def shared_words(found: SideBySide) -> str:
+def shared_words(comparison: SideBySide) -> str:
     """`8 of 98 workloads measured by all 3 products, 60 by at least two`"""
-    products, of = len(found.products), f"of {found.workloads:,} workload{'' if found.workloads == 1 else 's'}"
+    products, of = (
+        len(comparison.products),
+        f"of {comparison.workloads:,} workload{'' if comparison.workloads == 1 else 's'}",
+    )
     if products < 2:
         return "Only one product"
     if products == 2:
-        return f"{found.shared:,} {of} shared"
-    return f"{found.by_all:,} {of} measured by all {products} products, {found.shared:,} by at least two"
+        return f"{comparison.shared:,} {of} shared"
+    return f"{comparison.by_all:,} {of} measured by all {products} products, {comparison.shared:,} by at least two"
 
 
-def warnings(found: SideBySide) -> Iterator[str]:
+def warnings(comparison: SideBySide) -> Iterator[str]:
     """Beside the headline numbers."""
-    names = found.matched.names
-    if found.confounded and (found.matched.compared or not found.advice):  # else nothing is compared
-        yield found.confounded
-    if found.latency_kinds:
-        yield found.latency_kinds
-    if others := found.matched.other_levels:
+    names = comparison.matched.names
+    if comparison.confounded and (comparison.matched.compared or not comparison.advice):  # else nothing is compared
+        yield comparison.confounded
+    if comparison.latency_kinds:
+        yield comparison.latency_kinds
+    if others := comparison.matched.other_levels:
         yield (
             f"Some values are means over several levels ({', '.join(map(factor_words, others))}), and not over the "
             "same levels as the value of the baseline. They are not compared."
         )
-    if found.matched.overlapping:
-        same = ", ".join(name for product, name in names.items() if str(product) in found.matched.overlapping)
+    if comparison.matched.overlapping:
+        same = ", ".join(name for product, name in names.items() if str(product) in comparison.matched.overlapping)
         yield (
-            f"No ratio to the baseline {names[found.matched.baseline]} where {same} has the same results: they would "
-            "be compared with themselves."
+            f"No ratio to the baseline {names[comparison.matched.baseline]} where {same} has the same results: they "
+            "would be compared with themselves."
         )
 
 
-def notes(found: SideBySide) -> Iterator[str]:
-    names = found.matched.names
-    for product in found.empty:
+def notes(comparison: SideBySide) -> Iterator[str]:
+    names = comparison.matched.names
+    for product in comparison.empty:
         yield f"{names[product]} has no valid results."
-    for product in found.read.cut:
+    for product in comparison.read.cut:
         first = "the newest run of each plan, then older runs" if product.kind in BY_TARGETS else "the newest ones"
         yield (
-            f"{names[product]} has more than {found.read.limit:,} results. The page reads {first}, up to this number. "
-            "Choose single runs to compare others."
+            f"{names[product]} has more than {comparison.read.limit:,} results. The page reads {first}, up to this "
+            "number. Choose single runs to compare others."
         )
-    yield from unfinished_sentences(row for rows in found.read.rows.values() for row in rows)
-    for product in found.references:
+    yield from unfinished_sentences(row for rows in comparison.read.rows.values() for row in rows)
+    for product in comparison.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
-    if found.single:
+    if comparison.single:
         yield (
-            f"{found.single} of {len(found.matched.measured)} values were measured once. They have no interval: how "
-            "much they vary from run to run is unknown, so no difference from them is called certain."
+            f"{comparison.single} of {len(comparison.matched.measured)} values were measured once. They have no "
+            "interval: how much they vary from run to run is unknown, so no difference from them is called certain."
         )
-    cells = [cell for group in found.groups for row in group.rows for cell in row.cells if cell]
+    cells = [cell for group in comparison.groups for row in group.rows for cell in row.cells if cell]
     pooled = sum(bool(cell.pooled) for cell in cells)
     if pooled:
         yield f"{pooled} values on this page are means over several targets, kernels or settings; their cells say so."
@@ -95,21 +98,21 @@ def notes(found: SideBySide) -> Iterator[str]:
             "Some imports state no queue depth or number of jobs. Their values are shown with the one workload that "
             "fits, or with queue depth 1 and one job. The cells name this workload."
         )
-    if _is_beyond_histogram(found):
+    if _is_beyond_histogram(comparison):
         yield "A percentile above 17 s counts as 17 s, because the histogram ends there."
-    for product, unstated in found.unstated.items():
+    for product, unstated in comparison.unstated.items():
         yield (
             f"Some results of {names[product]} do not state these factors, so they may differ from the workload of "
             f"their row: {', '.join(unstated)}."
         )
-    if found.completion_latency:
+    if comparison.completion_latency:
         yield "Latencies are completion latencies: they leave out the time of the submission."
-    if without := [chart_words(pattern) for pattern in USUAL if pattern not in found.patterns]:
+    if without := [chart_words(pattern) for pattern in USUAL if pattern not in comparison.patterns]:
         yield f"No product has results of these patterns: {', '.join(without).lower()}."
-    if found.matched.comparisons and found.single < len(found.matched.measured):
+    if comparison.matched.comparisons and comparison.single < len(comparison.matched.measured):
         counts = " and ".join(
             f"{count} of {in_sentence(CHOICES[choice]) if choice != RATE else 'rates'}"
-            for choice, count in found.matched.comparisons.items()
+            for choice, count in comparison.matched.comparisons.items()
         )
         yield (
             f"Conclusions and colours are corrected for the number of comparisons: {counts} (Holm's method: at most "
@@ -117,11 +120,11 @@ def notes(found: SideBySide) -> Iterator[str]:
         )
 
 
-def _is_beyond_histogram(found: SideBySide) -> bool:
+def _is_beyond_histogram(comparison: SideBySide) -> bool:
     """Whether some latencies are only lower bounds."""
-    percentiles = {panel.key for panel in found.matched.panels if panel.metric.column in PERCENTILES}
-    measured = (one for (panel, *_), one in found.matched.measured.items() if panel in percentiles)
-    return any(LAST_BUCKET_NS in one.values.values() for one in measured)
+    percentiles = {panel.key for panel in comparison.matched.panels if panel.metric.column in PERCENTILES}
+    measured = (cell for (panel, *_), cell in comparison.matched.measured.items() if panel in percentiles)
+    return any(LAST_BUCKET_NS in cell.values.values() for cell in measured)
 
 
 # The limits of the targets that products were measured at, for curves of bandwidth.
@@ -139,11 +142,11 @@ class Ceilings:
         return in_words(self.bounds)
 
 
-def ceilings_of(data: QueryDict, found: SideBySide) -> Ceilings:
-    offered = any(curve.panel.metric.key == "bytes_per_s" for curve in found.curves)
+def ceilings_of(data: QueryDict, comparison: SideBySide) -> Ceilings:
+    offered = any(curve.panel.metric.key == "bytes_per_s" for curve in comparison.curves)
     shown = offered and data.get("ceilings") == "on"
     other = with_value(data, ceilings="" if shown else "on")
-    return Ceilings(offered, shown, other, found.known_ceilings.bounds if shown else ())
+    return Ceilings(offered, shown, other, comparison.known_ceilings.bounds if shown else ())
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):
@@ -228,35 +231,37 @@ def frozen_report(query: str) -> bytes | None:
 
 def report_of(query: str) -> BenchReport:
     """The current numbers, stored until what they depend on changes. Raises BenchRefused."""
-    asked = asked_by(query)
-    return answered(Question((query,), scopes_of_products(asked.products), BenchReport, lambda: _report(query, asked)))
+    selection = selection_of(query)
+    return answered(
+        Question((query,), scopes_of_products(selection.products), BenchReport, lambda: _report(query, selection))
+    )
 
 
-def _report(query: str, asked: Asked) -> BenchReport:
+def _report(query: str, selection: Selection) -> BenchReport:
     given = dict(parse_qsl(query))
-    found = side_by_side(asked)
-    names, colours = found.matched.names, found.colours
-    lines = drawn(found.known_ceilings.bounds) if given.get("ceilings") == "on" else ()
-    charts = [curve_chart(curve, names, colours, lines) for curve in found.curves]
-    charts += [ladder_chart(found.ladder, names, colours)] if found.ladder else []
+    comparison = side_by_side(selection)
+    names, colours = comparison.matched.names, comparison.colours
+    lines = drawn(comparison.known_ceilings.bounds) if given.get("ceilings") == "on" else ()
+    charts = [curve_chart(curve, names, colours, lines) for curve in comparison.curves]
+    charts += [ladder_chart(comparison.ladder, names, colours)] if comparison.ladder else []
     return BenchReport(
-        columns=tuple(_columns(found)),
-        shared=shared_words(found),
-        header=tuple(one for one in found.header if not one.repeats(names.values())),
-        differing=found.differing,
-        warnings=tuple(warnings(found)),
-        notes=tuple(notes(found)),
-        per_price=found.per_price,
-        findings=tuple((one.panel.name, one.sentence) for one in found.findings),
-        curves=tuple(curve_table(curve, names, in_place_of_values(found)) for curve in found.curves),
-        ladder=ladder_table(found.ladder) if found.ladder else None,
-        slow=tuple(names[product] for product in found.ladder.slow) if found.ladder else (),
-        ignored=tuple(factor_words(name) for name in sorted(found.asked.ignored)),
-        metric=CHOICES[found.asked.choice],
-        answer=answer(found),
+        columns=tuple(_columns(comparison)),
+        shared=shared_words(comparison),
+        header=tuple(specification for specification in comparison.header if not specification.repeats(names.values())),
+        differing=comparison.differing,
+        warnings=tuple(warnings(comparison)),
+        notes=tuple(notes(comparison)),
+        per_price=comparison.per_price,
+        findings=tuple((finding.panel.name, finding.sentence) for finding in comparison.findings),
+        curves=tuple(curve_table(curve, names, in_place_of_values(comparison)) for curve in comparison.curves),
+        ladder=ladder_table(comparison.ladder) if comparison.ladder else None,
+        slow=tuple(names[product] for product in comparison.ladder.slow) if comparison.ladder else (),
+        ignored=tuple(factor_words(name) for name in sorted(comparison.selection.ignored)),
+        metric=CHOICES[comparison.selection.choice],
+        answer=answer(comparison),
         charts=BenchCharts(charts=tuple(charts)),
-        advice=tuple(one.why for one in found.advice),
-        held=tuple(f"{factor_words(name)} {level}" for name, level in found.asked.held),
+        advice=tuple(advice.why for advice in comparison.advice),
+        held=tuple(f"{factor_words(name)} {level}" for name, level in comparison.selection.held),
     )
 
 

@@ -44,32 +44,37 @@ class Column:
     is_cut: bool  # it has more results
 
 
-def columns_of(data: QueryDict, found: SideBySide) -> list[Column]:
-    usable, short = list(usable_targets()), short_names([*found.matched.names.values()])
+def columns_of(data: QueryDict, comparison: SideBySide) -> list[Column]:
+    usable, short = list(usable_targets()), short_names([*comparison.matched.names.values()])
     return [
         Column(
             product=product,
-            kind=found.kind_of(product),
-            name=found.matched.names[product],
-            short=short[found.matched.names[product]],
-            colour=found.colours[product],
+            kind=comparison.kind_of(product),
+            name=comparison.matched.names[product],
+            short=short[comparison.matched.names[product]],
+            colour=comparison.colours[product],
             address=product_address(product),
-            is_baseline=product == found.matched.baseline,
+            is_baseline=product == comparison.matched.baseline,
             as_baseline=with_value(data, baseline=str(product)),
             removed=without(data, product),
-            missing=len(found.missing[product]),
-            why_no_plan=why_no_plan(product, found.read.rows[product], usable),
-            results=len(found.read.rows[product]),
-            is_cut=product in found.read.cut,
+            missing=len(comparison.missing[product]),
+            why_no_plan=why_no_plan(product, comparison.read.rows[product], usable),
+            results=len(comparison.read.rows[product]),
+            is_cut=product in comparison.read.cut,
         )
-        for product in found.products
+        for product in comparison.products
     ]
 
 
-def lacking_of(found: SideBySide, answer: BenchAnswer, columns: Sequence[Column]) -> dict[tuple[int, str], Lacking]:
+def lacking_of(
+    comparison: SideBySide, answer: BenchAnswer, columns: Sequence[Column]
+) -> dict[tuple[int, str], Lacking]:
     """What stands beside a missing number, by the place of its row and the product."""
     no_plan = {str(column.product): column.why_no_plan for column in columns}
-    missing = {str(product): {one.key: one for one in own} for product, own in found.missing.items()}
+    missing = {
+        str(product): {workload.key: workload for workload in workloads}
+        for product, workloads in comparison.missing.items()
+    }
     return {
         (place, lack.product): _lacking(lack, row.key, missing[lack.product].get(row.key), no_plan[lack.product])
         for place, row in enumerate(answer.rows)
@@ -161,9 +166,9 @@ def value_text(value: float, factor: float, metric: Metric) -> str:
     return BEYOND if beyond else significant(value / factor)
 
 
-def shown_row(found: SideBySide, row: Row, words: str, no_plan: Mapping[Product, str] = NOWHERE) -> ShownRow:
+def shown_row(comparison: SideBySide, row: Row, words: str, no_plan: Mapping[Product, str] = NOWHERE) -> ShownRow:
     """`no_plan`: why no plan can measure what a product lacks, "" if one can; without it no plan is offered."""
-    cells = [each.cell for each in row.cells if each]
+    cells = [shown.cell for shown in row.cells if shown]
     factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
     return ShownRow(
@@ -173,31 +178,33 @@ def shown_row(found: SideBySide, row: Row, words: str, no_plan: Mapping[Product,
         unit=unit,
         lower_is_better=row.panel.metric.lower_is_better,
         cells=tuple(
-            _cell(each, row.panel.metric, factor, most, found.colours[product])
-            if each
+            _cell(shown, row.panel.metric, factor, most, comparison.colours[product])
+            if shown
             else Absent(mixed.text)
             if mixed
-            else _absent(found, product, row, no_plan)
-            for product, each, mixed in zip(found.products, row.cells, row.mixed, strict=True)
+            else _absent(comparison, product, row, no_plan)
+            for product, shown, mixed in zip(comparison.products, row.cells, row.mixed, strict=True)
         ),
     )
 
 
-def _absent(found: SideBySide, product: Product, row: Row, no_plan: Mapping[Product, str]) -> Absent:
-    if found.matched.why_missing(product, row.workload) is Missing.NO_VALUE:
+def _absent(comparison: SideBySide, product: Product, row: Row, no_plan: Mapping[Product, str]) -> Absent:
+    if comparison.matched.why_missing(product, row.workload) is Missing.NO_VALUE:
         return Absent(Missing.NO_VALUE, "Its results of this workload do not have this value.")
-    if row.workload not in found.missing[product]:
+    if row.workload not in comparison.missing[product]:
         return Absent("nothing alike", "It has no results at this host and controller, or of this drive.")
-    words = in_place_of_values(found)[product]
+    words = in_place_of_values(comparison)[product]
     why = no_plan.get(product, "") or why_not_alone(row.workload)
     plan = f"{row.workload.key} {product}" if product in no_plan and not why else ""
-    return Absent(words, why, plan, found.matched.names[product])
+    return Absent(words, why, plan, comparison.matched.names[product])
 
 
-def in_place_of_values(found: SideBySide) -> dict[Product, str]:
+def in_place_of_values(comparison: SideBySide) -> dict[Product, str]:
     """Words where a product has no result: of a cut one, results that were not read may have a value."""
-    not_read = f"not in the {found.read.limit:,} results read"
-    return {product: not_read if product in found.read.cut else Missing.NOT_MEASURED for product in found.products}
+    not_read = f"not in the {comparison.read.limit:,} results read"
+    return {
+        product: not_read if product in comparison.read.cut else Missing.NOT_MEASURED for product in comparison.products
+    }
 
 
 def _cell(shown: Shown, metric: Metric, factor: float, most: float, colour: int) -> ShownCell:

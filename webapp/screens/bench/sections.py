@@ -47,10 +47,10 @@ def _numbers(answer: BenchAnswer, row: BenchRow) -> NumbersRow:
 
 
 def _number(row: BenchRow, product: str) -> tuple[str, str, tuple[str, ...]]:
-    cell = next((one for one in row.cells if one.product == product), None)
+    cell = next((candidate for candidate in row.cells if candidate.product == product), None)
     if cell is None:
-        mixed = next((one.choose for one in row.mixed if one.product == product), "")
-        return mixed or next((one.words for one in row.missing if one.product == product), ""), "", ()
+        mixed = next((mixed_cell.choose for mixed_cell in row.mixed if mixed_cell.product == product), "")
+        return mixed or next((absent.words for absent in row.missing if absent.product == product), ""), "", ()
     unstated = f"{cell.unstated} factor{'s' if cell.unstated > 1 else ''} not stated" if cell.unstated else ""
     further = (
         f"{cell.ratio_text} ({cell.ratio_spread})" if cell.ratio_spread else cell.ratio_text,

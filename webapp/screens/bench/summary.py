@@ -26,13 +26,13 @@ HOST = HEADER[0][0]
 def bench_summary(request: HttpRequest) -> HttpResponse:
     """The query is that of the page Bench."""
     try:
-        asked = read_address(request.GET)
-        if asked is None or len(asked.products) != PRODUCTS:
+        selection = read_address(request.GET)
+        if selection is None or len(selection.products) != PRODUCTS:
             raise BenchRefused("bench_no_summary", "A summary compares two products. Choose two.")
     except BenchRefused as refusal:
         messages.error(request, refusal.message)
         return redirect("bench")
-    query = query_of(asked)
+    query = query_of(selection)
     report = report_of(query)
     if report.answer is None or report.answer.verdict is None:
         return redirect(f"{reverse('bench')}?{query}")
@@ -75,11 +75,11 @@ def _unlike(report: BenchReport) -> Iterator[Specification]:
     """What differs beside the products themselves; not the host, which is evidence."""
     names = [column.name for column in report.columns]
     labels = {HOST}
-    for one in (*report.header, *report.differing):
-        is_unlike = one.differs and not one.is_partly_known and not one.repeats(names)
-        if is_unlike and one.label not in labels:
-            labels.add(one.label)
-            yield one
+    for specification in (*report.header, *report.differing):
+        is_unlike = specification.differs and not specification.is_partly_known and not specification.repeats(names)
+        if is_unlike and specification.label not in labels:
+            labels.add(specification.label)
+            yield specification
 
 
 def _evidence(report: BenchReport) -> Iterator[tuple[str, list[str]]]:
@@ -89,9 +89,9 @@ def _evidence(report: BenchReport) -> Iterator[tuple[str, list[str]]]:
     yield "Source", [_source(column) for column in columns]
     yield "Measured (UTC)", [_ends(column.first_day, column.last_day) for column in columns]
     yield "n of each value", [_ends(*column.repeats or ()) for column in columns]
-    for one in report.header:
-        if one.label == HOST:
-            yield HOST, [", ".join(values) for values in one.values]
+    for specification in report.header:
+        if specification.label == HOST:
+            yield HOST, [", ".join(values) for values in specification.values]
 
 
 def _source(column: ReportColumn) -> str:

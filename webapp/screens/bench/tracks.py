@@ -138,8 +138,8 @@ def forest(
     """`whole`: all shared workloads. `lacking`: by row and product."""
     if not answer.forest or len(answer.products) < 2:
         return None
-    baseline = next(one for one in answer.products if one.product == answer.baseline)
-    compared = tuple(one for one in answer.products if one is not baseline)
+    baseline = next(product for product in answer.products if product.product == answer.baseline)
+    compared = tuple(product for product in answer.products if product is not baseline)
     shown_rows = [answer.rows[at] for group in answer.forest for at in (group.shared if whole else group.rows)]
     columns = tuple(
         place for place in range(len(answer.label_columns)) if len({row.labels[place] for row in shown_rows}) > 1
@@ -187,29 +187,29 @@ def _part(
     whole: bool,
     lacking: Mapping[tuple[int, str], Lacking],
 ) -> ForestPart:
-    groups = [(one, one.shared if whole else one.rows) for one in answer.forest if one.metric == metric.key]
+    groups = [(group, group.shared if whole else group.rows) for group in answer.forest if group.metric == metric.key]
     rows = [answer.rows[place] for _, places in groups for place in places]
     values = [cell.mean for row in rows for cell in row.cells if cell.mean > 0] or [1.0]
     value_axis = Axis(min(values), max(values), VALUE_PAD)
     ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio], len(compared))
     draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, lacking)
-    start, one, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
+    start, unity, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
     form = RATIO if any("×" in cell.ratio_text for row in answer.rows for cell in row.cells) else PERCENT
     return ForestPart(
         groups=tuple(
             (
-                one.name,
-                " · ".join(filter(None, (one.words, *_constant(answer, places, columns)))),
+                group.name,
+                " · ".join(filter(None, (group.words, *_constant(answer, places, columns)))),
                 tuple(draw.rows(places)),
-                len(one.shared) - len(places),
+                len(group.shared) - len(places),
             )
-            for one, places in groups
+            for group, places in groups
         ),
         unit=metric.label,
         ticks=tuple(Tick(_text(value_axis.at(at)), _plain(metric.format(at))) for at in value_ticks(value_axis)),
         ratio_ticks=tuple(Tick(_text(ratio_axis.at(at)), _plain(shown(at, form))) for at in ratio_ticks(ratio_axis)),
-        one=_text(one),
-        band=(_text(min(start, one - LEAST_BAND / 2)), _text(max(end - start, LEAST_BAND))),
+        one=_text(unity),
+        band=(_text(min(start, unity - LEAST_BAND / 2)), _text(max(end - start, LEAST_BAND))),
     )
 
 
@@ -288,8 +288,8 @@ class _Drawing:
     def row(self, at_row: int, before: tuple[str, ...]) -> ForestRow:
         """`before`: the labels of the row above."""
         row = self.answer.rows[at_row]
-        colours = {one.product: one.colour for one in self.answer.products}
-        names = {one.product: one.name for one in self.answer.products}
+        colours = {product.product: product.colour for product in self.answer.products}
+        names = {product.product: product.name for product in self.answer.products}
         known = sorted((cell for cell in row.cells if cell.mean > 0), key=lambda cell: cell.mean)
         xs = [self.values.at(cell.mean) for cell in known]
         marks = [
@@ -297,7 +297,11 @@ class _Drawing:
             for cell, x, down in zip(known, xs, moved_apart(xs, self.middle - EDGE_PX), strict=True)
         ]
         cells = {cell.product: cell for cell in row.cells}
-        ratios = [cells[one.product] for one in self.compared if one.product in cells and cells[one.product].ratio]
+        ratios = [
+            cells[product.product]
+            for product in self.compared
+            if product.product in cells and cells[product.product].ratio
+        ]
         at = [self.ratios.at(cell.ratio or 1.0) for cell in ratios]
         return ForestRow(
             name=row.name,
@@ -314,15 +318,15 @@ class _Drawing:
                 self._ratio(row, cell, x, down)
                 for cell, x, down in zip(ratios, at, _moved_in_order(at, self.middle - EDGE_PX), strict=True)
             ),
-            texts=tuple(self._said(at_row, row, one, cells) for one in self.compared),
+            texts=tuple(self._ratio_text(at_row, row, product, cells) for product in self.compared),
             place=at_row,
         )
 
     def _ratio(self, row: BenchRow, cell: BenchCell, x: float, down: float) -> RatioMark:
-        ratio, one = cell.ratio or 1.0, self.ratios.at(1.0)
+        ratio, unity = cell.ratio or 1.0, self.ratios.at(1.0)
         is_pair = len(self.compared) == 1
         is_better = (ratio > 1) is METRICS[row.metric].is_speed
-        colours = {each.product: each.colour for each in self.answer.products}
+        colours = {product.product: product.colour for product in self.answer.products}
         state = cell.state or RatioState.UNCLEAR
         has_bar = is_pair and state in (RatioState.DIFFERENT, RatioState.DRIFT, RatioState.ONCE)
         low, high = cell.whisker_low, cell.whisker_high
@@ -334,19 +338,23 @@ class _Drawing:
             shape=DIAMOND if is_pair else colours[cell.product],
             colour=colours[cell.product if is_better or not is_pair else self.answer.baseline],
             state=state.value,
-            bar=(_text(min(x, one)), _text(abs(x - one))) if has_bar else ("", ""),
+            bar=(_text(min(x, unity)), _text(abs(x - unity))) if has_bar else ("", ""),
             whisker=(_text(self.ratios.at(low)), _text(self.ratios.at(high))) if low and high else ("", ""),
         )
 
-    def _said(self, place: int, row: BenchRow, product: BenchProduct, cells: Mapping[str, BenchCell]) -> RatioText:
+    def _ratio_text(
+        self, place: int, row: BenchRow, product: BenchProduct, cells: Mapping[str, BenchCell]
+    ) -> RatioText:
         cell, plan = cells.get(product.product), ""
         if cell is None:
-            mixed = next((one.choose for one in row.mixed if one.product == product.product), "")
-            words = next((one.words for one in row.missing if one.product == product.product), Missing.NOT_MEASURED)
+            mixed = next((mixed_cell.choose for mixed_cell in row.mixed if mixed_cell.product == product.product), "")
+            words = next(
+                (absent.words for absent in row.missing if absent.product == product.product), Missing.NOT_MEASURED
+            )
             lacking = self.lacking.get((place, product.product), NONE_LACKING)
             text, state, title, plan = mixed or words, "missing", lacking.why, lacking.plan
         elif cell.state is None:
-            without = next((one for one in row.missing if one.product == self.answer.baseline), None)
+            without = next((absent for absent in row.missing if absent.product == self.answer.baseline), None)
             text = "no baseline" if without else "not compared"
             state, title = "missing", ""
             plan = self.lacking.get((place, self.answer.baseline), NONE_LACKING).plan
@@ -354,8 +362,8 @@ class _Drawing:
             text, state, title = ratio_words(cell), cell.state.value, _title(cell)
         base = cells.get(self.answer.baseline)
         count = min(cell.n, base.n) if cell and base else self._most_repeats
-        said = f"n = {count}" if count < self._most_repeats else ""
-        return RatioText(text, state, title, plan, product.name, product.colour, said)
+        repeats = f"n = {count}" if count < self._most_repeats else ""
+        return RatioText(text, state, title, plan, product.name, product.colour, repeats)
 
     @cached_property
     def _most_repeats(self) -> int:
@@ -426,7 +434,7 @@ STRENGTHS = (1.05, 1.15, 1.35, 1.75, 2.5)  # from these ratios on
 
 
 def heats(answer: BenchAnswer) -> list[Heat]:
-    colours = {one.product: one.colour for one in answer.products}
+    colours = {product.product: product.colour for product in answer.products}
     return [
         Heat(
             name=grid.name, product=product, across=grid.across, down=grid.down, columns=grid.columns,
@@ -444,7 +452,7 @@ def heats(answer: BenchAnswer) -> list[Heat]:
 def _heat(answer: BenchAnswer, place: int | None, product: str, colours: Mapping[str, int]) -> HeatCell | None:
     """None where a ratio is missing."""
     row = answer.rows[place] if place is not None else None
-    cell = next((one for one in row.cells if one.product == product), None) if row else None
+    cell = next((candidate for candidate in row.cells if candidate.product == product), None) if row else None
     if row is None or cell is None or not cell.ratio or cell.state is None:
         return None
     size = max(cell.ratio, 1 / cell.ratio)
@@ -453,7 +461,7 @@ def _heat(answer: BenchAnswer, place: int | None, product: str, colours: Mapping
     return HeatCell(
         text=cell.ratio_text.removeprefix("×"),
         colour=colours[product if is_better else answer.baseline] if len(answer.products) == 2 else colours[product],
-        strength=sum(size >= each for each in STRENGTHS) if is_known else 0,
+        strength=sum(size >= limit for limit in STRENGTHS) if is_known else 0,
         state=cell.state.value,
         title=f"{row.name}: {_title(cell)}",
     )

@@ -24,7 +24,7 @@ from webapp.bench.picking import products_of_results
 from webapp.bench.products import LABELS, BenchRefused, Kind, Product
 from webapp.bench.reading import scopes_of_products
 from webapp.bench.saved import query_of
-from webapp.bench.side_by_side import Advice, Asked, Finding, SideBySide, side_by_side
+from webapp.bench.side_by_side import Advice, Finding, Selection, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
 from webapp.core.answers import Question, answered
@@ -99,18 +99,18 @@ def plan_missing(request: HttpRequest) -> HttpResponse:
 
 
 def _planned(request: HttpRequest) -> HttpResponse:
-    asked = read_address(request.GET)
+    selection = read_address(request.GET)
     key, _, named = request.POST.get("cell", "").partition(" ")
-    known = asked.products if asked else ()
-    product = next((one for one in known if str(one) == (named or request.POST.get("lacking"))), None)
-    if asked is None or product is None:
+    known = selection.products if selection else ()
+    product = next((candidate for candidate in known if str(candidate) == (named or request.POST.get("lacking"))), None)
+    if selection is None or product is None:
         raise BenchRefused("bench_no_plan", "Choose a product. The plan gets the workloads that this product lacks.")
-    found = side_by_side(asked)
-    usable, rows, name = list(usable_targets()), found.read.rows[product], found.matched.names[product]
+    comparison = side_by_side(selection)
+    usable, rows, name = list(usable_targets()), comparison.read.rows[product], comparison.matched.names[product]
     if why := why_no_plan(product, rows, usable):
         raise BenchRefused("bench_no_plan", f"No plan was created. {why}")
-    lacking = _lacking(found, product, key)
-    words = f"{chart_words(lacking[0].chart)} {found.matched.texts[key]}" if key else "Missing"
+    lacking = _lacking(comparison, product, key)
+    words = f"{chart_words(lacking[0].chart)} {comparison.matched.texts[key]}" if key else "Missing"
     title = f"{words} on {name}"
     data = data_of(draft_of(plan_for(lacking, title[:MAX_TITLE])))
     target = target_for(product, rows, usable)
@@ -120,16 +120,16 @@ def _planned(request: HttpRequest) -> HttpResponse:
     return redirect("new_plan")
 
 
-def _lacking(found: SideBySide, product: Product, key: str) -> list[Workload]:
+def _lacking(comparison: SideBySide, product: Product, key: str) -> list[Workload]:
     """The workload of the key; without a key, all workloads that the product lacks. Without those that no new plan can
     measure. Raises BenchRefused."""
-    if key and key not in found.matched.workloads:
+    if key and key not in comparison.matched.workloads:
         raise BenchRefused("bench_no_plan", "The page has changed and lacks this workload. Choose a workload again.")
-    lacking = [one for one in found.missing[product] if key in ("", one.key)]
+    lacking = [workload for workload in comparison.missing[product] if key in ("", workload.key)]
     if not lacking:
         words = "this workload" if key else "all workloads of the other products"
         raise BenchRefused("bench_no_plan", f"{product.value} has results for {words}.")
-    alone = [one for one in lacking if not why_not_alone(one)]
+    alone = [workload for workload in lacking if not why_not_alone(workload)]
     if not alone:
         raise BenchRefused("bench_no_plan", f"No plan was created. {why_not_alone(lacking[0])}")
     return alone
@@ -144,16 +144,16 @@ NAME = "sweetspot-bench"
 def bench_file(request: HttpRequest, ending: str) -> HttpResponseBase:
     """JSON has the shape of `GET /api/v1/bench`."""
     try:
-        asked = read_address(request.GET)
+        selection = read_address(request.GET)
     except BenchRefused as refusal:
         return HttpResponse(refusal.message, status=422, content_type="text/plain")
-    if asked is None:
+    if selection is None:
         return HttpResponse("Choose products first.", status=404, content_type="text/plain")
-    found = bench_answer(asked)
+    answer = bench_answer(selection)
     if ending != "json":
-        return file_response(bench_table(found), NAME, ending)
+        return file_response(bench_table(answer), NAME, ending)
     name = {"Content-Disposition": f'attachment; filename="{NAME}.json"'}
-    return HttpResponse(msgspec.json.encode(found), content_type="application/json", headers=name)
+    return HttpResponse(msgspec.json.encode(answer), content_type="application/json", headers=name)
 
 
 MIN_COMPARED = 2
@@ -164,20 +164,20 @@ def bench_page(request: HttpRequest) -> HttpResponse:
     if request.GET.getlist("result"):
         return _of_results(request, request.GET.getlist("result"))
     try:
-        asked = read_address(request.GET)
+        selection = read_address(request.GET)
     except BenchRefused as refusal:
         context = {"refusal": refusal.message, "picker": picker(request.GET, ())}
         return render(request, "screens/bench.html", context, status=422)
-    chosen = asked.products if asked else ()
+    chosen = selection.products if selection else ()
     is_sent = COMPARE in request.GET
-    if asked is None or (is_sent and len(chosen) < MIN_COMPARED):
+    if selection is None or (is_sent and len(chosen) < MIN_COMPARED):
         return render(request, "screens/bench.html", _choosing(request.GET, chosen, is_sent=is_sent))
     if "selected" in request.GET:
         return redirect(bench_address(_oldest_run_first(chosen)))
     if is_sent:
         return redirect(reverse("bench") + without_key(request.GET, COMPARE))
-    kept = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
-    context = {**_answered(request.GET, asked), "picker": picker(request.GET, chosen), "kept": kept}
+    saved = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
+    context = {**_answered(request.GET, selection), "picker": picker(request.GET, chosen), "kept": saved}
     return render(request, "screens/bench.html", context)
 
 
@@ -194,14 +194,14 @@ def _choosing(data: QueryDict, chosen: Sequence[Product], *, is_sent: bool) -> d
     }
 
 
-def _answered(data: QueryDict, asked: Asked) -> "BenchContext":
-    texts, scopes = (data.urlencode(),), scopes_of_products(asked.products)
-    return answered(Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(asked))))
+def _answered(data: QueryDict, selection: Selection) -> "BenchContext":
+    texts, scopes = (data.urlencode(),), scopes_of_products(selection.products)
+    return answered(Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection))))
 
 
 def _of_results(request: HttpRequest, ids: Sequence[str]) -> HttpResponse:
     products = products_of_results(ids)
-    kinds = ", ".join(dict.fromkeys(f"these {LABELS[one.kind][1].lower()}" for one in products))
+    kinds = ", ".join(dict.fromkeys(f"these {LABELS[product.kind][1].lower()}" for product in products))
     if products:
         messages.info(request, f"Bench shows all results of {kinds}, not only the selected results.")
     return redirect(bench_address(products))
@@ -209,7 +209,7 @@ def _of_results(request: HttpRequest, ids: Sequence[str]) -> HttpResponse:
 
 def _oldest_run_first(products: Sequence[Product]) -> list[Product]:
     """The first product is the baseline, and a list of runs begins with the newest."""
-    return sorted(products, key=lambda one: one.number if one.kind is Kind.RUN else 0)
+    return sorted(products, key=lambda product: product.number if product.kind is Kind.RUN else 0)
 
 
 @dataclass(frozen=True)
@@ -250,55 +250,61 @@ class BenchContext(TypedDict):
     ignored: list[tuple[str, str]]
 
 
-def _found(found: SideBySide) -> Found:
-    return Found(found.shared, found.apart, found.per_price, found.findings)
+def _found(comparison: SideBySide) -> Found:
+    return Found(comparison.shared, comparison.apart, comparison.per_price, comparison.findings)
 
 
-def _context(data: QueryDict, found: SideBySide) -> BenchContext:
-    names = found.matched.names
-    made = answer(found)
-    ceilings = ceilings_of(data, found)
+def _context(data: QueryDict, comparison: SideBySide) -> BenchContext:
+    names = comparison.matched.names
+    made = answer(comparison)
+    ceilings = ceilings_of(data, comparison)
     lines = drawn(ceilings.bounds)
-    shown = [curve for curve in found.curves if curve.is_shared or len(found.products) == 1]
-    single = [curve for curve in found.curves if curve not in shown]
-    charts = [curve_chart(curve, names, found.colours, lines) for curve in (*shown, *single)]
-    charts += [ladder_chart(found.ladder, names, found.colours)] if found.ladder else []
-    columns = columns_of(data, found)
-    absent = in_place_of_values(found)
+    shown = [curve for curve in comparison.curves if curve.is_shared or len(comparison.products) == 1]
+    single = [curve for curve in comparison.curves if curve not in shown]
+    charts = [curve_chart(curve, names, comparison.colours, lines) for curve in (*shown, *single)]
+    charts += [ladder_chart(comparison.ladder, names, comparison.colours)] if comparison.ladder else []
+    columns = columns_of(data, comparison)
+    absent = in_place_of_values(comparison)
     return {
-        "found": _found(found),
-        "sections": sections(made, whole="all" in data, lacking=lacking_of(found, made, columns)),
-        "header": [one for one in found.header if not one.repeats(names.values())],
+        "found": _found(comparison),
+        "sections": sections(made, whole="all" in data, lacking=lacking_of(comparison, made, columns)),
+        "header": [specification for specification in comparison.header if not specification.repeats(names.values())],
         "columns": columns,
-        "shared": shared_words(found),
-        "caveats": [*warnings(found), *notes(found)],
+        "shared": shared_words(comparison),
+        "caveats": [*warnings(comparison), *notes(comparison)],
         "ceilings": ceilings,
         "curves": [curve_table(curve, names, absent) for curve in shown],
         "single_curves": [curve_table(curve, names, absent) for curve in single],
         "curves_shown": len(shown),
         "ladder_chart": len(shown) + len(single),
-        "ladder": ladder_table(found.ladder) if found.ladder else None,
-        "ladders": _ladders(found),
-        "slow": [names[product] for product in found.ladder.slow] if found.ladder else [],
+        "ladder": ladder_table(comparison.ladder) if comparison.ladder else None,
+        "ladders": _ladders(comparison),
+        "slow": [names[product] for product in comparison.ladder.slow] if comparison.ladder else [],
         "charts": BenchCharts(charts=tuple(charts)),
-        "metrics": [(text, with_value(data, metric=key), key == found.asked.choice) for key, text in CHOICES.items()],
-        "metric": CHOICES[found.asked.choice],
-        "explore": explore_address(found, made),
+        "metrics": [
+            (text, with_value(data, metric=key), key == comparison.selection.choice) for key, text in CHOICES.items()
+        ],
+        "metric": CHOICES[comparison.selection.choice],
+        "explore": explore_address(comparison, made),
         "other_keys": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
         "query": data.urlencode(),
         "all": with_value(data, all="1"),
         "specifications": {
-            "known": [one for one in found.differing if not one.is_partly_known],
-            "partly": [one for one in found.differing if one.is_partly_known],
+            "known": [specification for specification in comparison.differing if not specification.is_partly_known],
+            "partly": [specification for specification in comparison.differing if specification.is_partly_known],
         },
-        "advice": [(one, f"?{query_of(one.nearest)}" if one.nearest else "") for one in found.advice],
-        "held": [(factor_words(name), level, _without_held(data, name, level)) for name, level in found.asked.held],
-        "ignored": [(factor_words(name), _without_ignored(data, name)) for name in sorted(found.asked.ignored)],
+        "advice": [(advice, f"?{query_of(advice.nearest)}" if advice.nearest else "") for advice in comparison.advice],
+        "held": [
+            (factor_words(name), level, _without_held(data, name, level)) for name, level in comparison.selection.held
+        ],
+        "ignored": [
+            (factor_words(name), _without_ignored(data, name)) for name in sorted(comparison.selection.ignored)
+        ],
     }
 
 
-def _ladders(found: SideBySide) -> tuple[Option, ...]:
-    return options_of(found.ladders.items(), found.ladder.key if found.ladder else "")
+def _ladders(comparison: SideBySide) -> tuple[Option, ...]:
+    return options_of(comparison.ladders.items(), comparison.ladder.key if comparison.ladder else "")
 
 
 def _without_ignored(data: QueryDict, name: str) -> str:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.bench.picking import Pair, pairs
 from webapp.bench.products import Kind
-from webapp.bench.side_by_side import Asked, Row, side_by_side
+from webapp.bench.side_by_side import Row, Selection, side_by_side
 from webapp.core import formatting
 from webapp.core.answers import Question, answered
 from webapp.core.health import readiness
@@ -71,7 +71,7 @@ def _compared() -> ShownPairs:
 def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
     for pair in found:
         products = tuple(offer.product for offer in pair.offers)
-        page = side_by_side(Asked(products, products[0]))
+        page = side_by_side(Selection(products, products[0]))
         if row := _headline([row for row in page.headlines if all(row.cells)]):
             words = page.matched.texts[row.workload.key]
             shown = shown_row(page, row, words)

@@ -72,10 +72,10 @@ def rankings_page(request: HttpRequest) -> HttpResponse:
 
 def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
     groups = ranking.groups[:MOST_GROUPS]
-    is_latency = ranking.asked.metric != "rate"
+    is_latency = ranking.question.metric != "rate"
     return {
         "ranking": ranking,
-        "kind": KINDS[ranking.asked.ranked],
+        "kind": KINDS[ranking.question.ranked],
         "verdict": verdict(ranking),
         "load": load_words(ranking.load) if ranking.load else "",
         "where": _title(groups[0], ranking) if groups else "",
@@ -88,17 +88,17 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "alone": [_alone(group) for group in ranking.alone],
         "same": _same(groups[0]) if groups else "",
         "kinds": [
-            (f"{words}s".capitalize(), with_value(data, rank=key), key == ranking.asked.ranked)
+            (f"{words}s".capitalize(), with_value(data, rank=key), key == ranking.question.ranked)
             for key, words in KINDS.items()
         ],
         "choices": list(_choices(ranking)),
         "loads": (loads := _loads(data, ranking)),
         "has_more_loads": not all(each.is_first for each in loads),
-        "chips": list(_chips(data, ranking.asked)),
+        "chips": list(_chips(data, ranking.question)),
         "picks": _picks(ranking),
-        "sources": options_of(_SOURCES.items(), ranking.asked.filter.origins),
+        "sources": options_of(_SOURCES.items(), ranking.question.filter.origins),
         "hosts": [
-            (text, with_value(data, hosts=key), ranking.asked.across_hosts == (key == "together"))
+            (text, with_value(data, hosts=key), ranking.question.across_hosts == (key == "together"))
             for key, text in (("apart", "apart"), ("together", "together"))
         ],
         "kept": _kept(data, ranking, "pattern", "block_size", "metric"),
@@ -106,7 +106,7 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "kept_by_weights": _kept(data, ranking, "weight", "base"),
         "query": data.urlencode(),
         "uses": [
-            (use_case, _with_use(data, use_case.key), use_case is ranking.asked.use_case, is_covered)
+            (use_case, _with_use(data, use_case.key), use_case is ranking.question.use_case, is_covered)
             for use_case, is_covered in ranking.use_cases
         ],
         "weights": _weights(ranking),
@@ -217,7 +217,7 @@ def _where(entry: Entry, place: Sequence[str]) -> str:
 
 def _title(group: Group, ranking: Ranking) -> str:
     """`fio · storage1`"""
-    place = place_words(group.kind.place) or ("" if ranking.asked.across_hosts else "host not stated")
+    place = place_words(group.kind.place) or ("" if ranking.question.across_hosts else "host not stated")
     return " · ".join(filter(None, (group.kind.tool, place)))
 
 
@@ -275,7 +275,7 @@ def _choices(ranking: Ranking) -> Iterator[Choice]:
         [(str(size), bytes_binary(size)) for size in sizes],
         str(load.block_size),
     )
-    yield _choice("metric", "Metric", CHOICES.items(), ranking.asked.metric)
+    yield _choice("metric", "Metric", CHOICES.items(), ranking.question.metric)
 
 
 def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:
@@ -330,7 +330,7 @@ class Pick:
 
 def _picks(ranking: Ranking) -> list[Pick]:
     """What the filter offers: all values, also those that it leaves out now."""
-    chosen = ranking.asked.filter
+    chosen = ranking.question.filter
     sources = ranking.whole.all_sources
     values: Mapping[str, tuple[Iterable[str | None], frozenset[str]]] = {
         "model": ((source.model for source in sources), chosen.models),
@@ -365,7 +365,7 @@ class Weight:
 
 
 def _weights(ranking: Ranking) -> list[Weight]:
-    asked, total = ranking.asked, sum(ranking.asked.weights)
+    asked, total = ranking.question, sum(ranking.question.weights)
     taken = {basis.part: basis.load for basis in ranking.scores[0].bases} if ranking.scores else {}
     pairs = zip(asked.use_case.parts, asked.weights, strict=True)
     return [
@@ -430,11 +430,11 @@ def _score_words(group: ScoreGroup, ranking: Ranking) -> str:
     wheres = {score.entry.where for score in group.scores}
     seen = "Measured once: no claim." if 1 in blocks else "Too few repeats: no claim."
     lead = {Lead.NONE: f"No leader by more than {WITHIN}.", Lead.SEEN: seen}.get(group.order.lead, "")
-    hosts = "Hosts differ." if ranking.asked.across_hosts and len(wheres) > 1 else ""
+    hosts = "Hosts differ." if ranking.question.across_hosts and len(wheres) > 1 else ""
     return " ".join(filter(None, (lead, hosts)))
 
 
 def _bases(ranking: Ranking) -> tuple[Option, ...]:
     """The products that can have the score 100."""
     names = {str(score.entry.product): score.entry.name for group in ranking.scores for score in group.scores}
-    return options_of([("", "the best"), *names.items()], ranking.asked.base) if names else ()
+    return options_of([("", "the best"), *names.items()], ranking.question.base) if names else ()

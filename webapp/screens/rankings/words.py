@@ -33,7 +33,7 @@ class Verdict:
 
 
 def verdict(ranking: Ranking) -> Verdict:
-    kind = KINDS[ranking.asked.ranked]
+    kind = KINDS[ranking.question.ranked]
     if ranking.load is None:
         words = "No result fits this filter." if ranking.whole.loads else "Nothing is measured yet."
         return Verdict(words, "")

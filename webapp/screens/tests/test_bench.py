@@ -15,7 +15,7 @@ from django.utils.html import strip_tags
 from webapp.analysis.services import save_comparison
 from webapp.bench.assembly import answer
 from webapp.bench.picking import Facet
-from webapp.bench.saved import asked_by, checked_query
+from webapp.bench.saved import checked_query, selection_of
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.colours import colours_of
@@ -229,7 +229,7 @@ def test_a_missing_number_has_the_same_words_on_page_report_file_and_api(
     """The third drive lacks some queue depths; at queue depth 1, Intel has too few I/Os for a p99."""
     Result.objects.filter(target__model=INTEL, point__iodepth=1).update(p99_ns=None)
     address = f"{WITH_THIRD}&metric=latency_p99&all=1"
-    made = answer(side_by_side(asked_by(address.partition("?")[2])))
+    made = answer(side_by_side(selection_of(address.partition("?")[2])))
     missing = {(row.workload, row.title, one.product, one.why) for row in made.rows for one in row.missing}
     assert {why for *_, why in missing} == {Missing.NOT_MEASURED, Missing.NO_VALUE}
     file = operator.get(address.replace("/bench/", "/bench.csv")).getvalue().decode()

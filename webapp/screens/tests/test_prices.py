@@ -7,7 +7,7 @@ from django.test import Client
 
 from webapp.analysis.models import Price
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Asked, SideBySide, side_by_side
+from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG, intel, samsung  # noqa: F401 - fixtures
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Target
@@ -33,7 +33,7 @@ def shown() -> SideBySide:
 
 
 def of_products(*products: Product, ignored: frozenset[str] = frozenset()) -> SideBySide:
-    return side_by_side(Asked(products, products[0], ignored=ignored))
+    return side_by_side(Selection(products, products[0], ignored=ignored))
 
 
 def test_an_operator_enters_changes_and_removes_a_price(operator: Client, measured: None) -> None:

@@ -11,7 +11,7 @@ from webapp.bench import product_history
 from webapp.bench.product_history import changes, over_time, runs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
-from webapp.bench.side_by_side import Asked, side_by_side
+from webapp.bench.side_by_side import Selection, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
 from webapp.results.models import Result, StreamRun, known
 from webapp.screens.bench import product_parts
@@ -78,7 +78,7 @@ def test_a_new_version_of_the_tool_is_a_new_configuration(operator: Client, labs
 
 
 def test_targets_are_not_pooled_over_time(labs: tuple[Lab, Lab, Lab]) -> None:
-    found = side_by_side(Asked((MODEL,), MODEL))
+    found = side_by_side(Selection((MODEL,), MODEL))
     row = found.headlines[0]
     values = over_time(found.matched, MODEL, row.title, row.panel, row.workload).values
     assert {name: [value.run for value in own] for name, own in values.items()} == {
@@ -132,7 +132,7 @@ def test_what_follows_from_a_setting_of_the_plan_is_no_change(labs: tuple[Lab, L
 def test_an_import_without_a_time_is_not_drawn_over_time(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
     made = an_import(drive=SAMSUNG, host="storage1")
     product = Product(Kind.MODEL, SAMSUNG)
-    found = side_by_side(Asked((product,), product))
+    found = side_by_side(Selection((product,), product))
     drawn = [over_time(found.matched, product, row.title, row.panel, row.workload).values for row in found.headlines]
     assert {value.run for values in drawn for own in values.values() for value in own} == {"1", "2", "3"}
     page = operator.get(f"/products/model/{SAMSUNG}/").content.decode()
@@ -153,7 +153,7 @@ def test_of_many_runs_the_newest_are_listed_and_drawn(
     """A page with thousands of rows takes seconds."""
     monkeypatch.setattr(product_history, "MAX_VALUES", 1)
     monkeypatch.setattr(product_parts, "MAX_RUNS", 1)
-    found = side_by_side(Asked((MODEL,), MODEL))
+    found = side_by_side(Selection((MODEL,), MODEL))
     row = found.headlines[0]
     drawn = over_time(found.matched, MODEL, row.title, row.panel, row.workload)
     assert [value.run for value in drawn.values["storage1/nvme0"]] == ["2"]

@@ -11,7 +11,7 @@ from django.test import Client
 
 from webapp.bench.products import read_products
 from webapp.bench.rankings.standings import Lead
-from webapp.bench.side_by_side import read_asked, side_by_side
+from webapp.bench.side_by_side import read_selection, side_by_side
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.results.models import known
@@ -81,7 +81,7 @@ def test_the_leader_of_one_of_several_groups_is_not_called_the_leader_of_all(ope
 
 def test_the_value_is_that_of_bench(operator: Client, drives: None) -> None:
     entries = shown(operator, "/rankings/?iodepth=32")["ranking"].groups[0].entries
-    products = read_asked([str(entry.product) for entry in entries])
+    products = read_selection([str(entry.product) for entry in entries])
     assert products
     matched = side_by_side(products).matched
     (panel,) = [panel for panel in matched.panels if panel.metric.key == "iops" and panel.chart == "randread"]
@@ -93,7 +93,7 @@ def test_it_says_what_its_values_are_means_of(operator: Client, drives: None, mo
     """Bench has another value of a drive with more results, and says in its cell over what it is a mean."""
     again = Lab(Target.objects.get(model="A"), number=4)
     again.measure(*3 * [150.0], iodepth=1, facts=FACTS | {"device.firmware": "B"})
-    bench = side_by_side(known(read_asked(["model:A"])))
+    bench = side_by_side(known(read_selection(["model:A"])))
     rows = [row for group in bench.groups for row in group.rows if row.panel.chart == "randread"]
     (cell,) = (row.cells[0] for row in rows if row.workload.concurrency == 1)
     page = shown(operator, "/rankings/?iodepth=1&pattern=randread")
@@ -110,7 +110,7 @@ def test_a_filter_stands_above_the_page_and_can_be_removed(operator: Client, dri
     page = shown(operator, "/rankings/?host=storage1&source=own")
     assert [text for text, _ in page["chips"]] == ["storage1", "Own results"]
     _, address = page["chips"][0]
-    assert shown(operator, f"/rankings/{address}")["ranking"].asked.filter.hosts == frozenset()
+    assert shown(operator, f"/rankings/{address}")["ranking"].question.filter.hosts == frozenset()
 
 
 def test_a_form_keeps_the_other_choices(operator: Client, drives: None) -> None:
