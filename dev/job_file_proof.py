@@ -31,7 +31,8 @@ from webapp.plans.jobfile.lines import read_lines
 from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
 from worker.recipes import render
 from worker.recipes.base import RecipeError
-from worker.recipes.fio.options import ALLOWED, in_bytes
+from worker.recipes.fio.option_values import in_bytes
+from worker.recipes.fio.options import ALLOWED
 from worker.recipes.steps import render_prefill
 
 SIZE = 64 * 2**20

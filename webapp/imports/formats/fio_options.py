@@ -5,7 +5,8 @@ from collections.abc import Mapping, Set
 from webapp.imports.values import sorted_factors
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern
-from worker.recipes.fio.options import ALLOWED, OptionRefused, sequence
+from worker.recipes.fio.option_values import OptionRefused, sequence
+from worker.recipes.fio.options import ALLOWED
 
 # What fio uses where an option is not given (HOWTO). The default of `ioengine` changed between versions.
 DEFAULTS: Mapping[str, Value] = {

@@ -17,13 +17,7 @@ from webapp.plans.jobfile.lines import JobProblem, Line, Section
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import BlockRange, BlockSplit, Value, ValueRefused
 from worker.contract.workload import Buffers, IoEngine, Pattern
-from worker.recipes.fio.options import (
-    ALLOWED,
-    DEFAULTS,
-    OF_OTHER_ENGINES,
-    REFUSED,
-    Meaning,
-    Option,
+from worker.recipes.fio.option_values import (
     OptionRefused,
     in_bytes,
     is_engine,
@@ -32,6 +26,7 @@ from worker.recipes.fio.options import (
     read_count,
     sequence,
 )
+from worker.recipes.fio.options import ALLOWED, DEFAULTS, OF_OTHER_ENGINES, REFUSED, Meaning, Option
 from worker.recipes.fio.problems import NEEDS
 
 GROUPING = ("part", "on", "stream", "streams_on")  # properties of a section that are not factors

@@ -25,7 +25,8 @@ from worker.contract.workload import (
 from worker.recipes import render, workload_problems
 from worker.recipes.base import RecipeError, size_words
 from worker.recipes.fio import path_problem
-from worker.recipes.fio.options import ALLOWED, OptionRefused
+from worker.recipes.fio.option_values import OptionRefused
+from worker.recipes.fio.options import ALLOWED
 from worker.recipes.steps import render_prefill
 
 

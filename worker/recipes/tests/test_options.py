@@ -21,7 +21,9 @@ from worker.contract.workload import (
     UringOptions,
 )
 from worker.recipes import render, workload_problems
-from worker.recipes.fio.options import ALLOWED, REFUSED, in_bytes, misread_time, options_page, read_seconds
+from worker.recipes.fio.option_values import in_bytes, misread_time, read_seconds
+from worker.recipes.fio.options import ALLOWED, REFUSED
+from worker.recipes.fio.options_page import options_page
 from worker.recipes.steps import render_prefill
 from worker.recipes.tests.test_job import options, run_fio, stream
 
@@ -316,7 +318,7 @@ def test_every_option_of_fio_is_supported_or_refused_with_a_reason() -> None:
 
 
 def test_the_documentation_lists_every_option_as_it_is() -> None:
-    words = "run `python -m worker.recipes.fio.options > docs/reference/fio-options.md`"
+    words = "run `python -m worker.recipes.fio.options_page > docs/reference/fio-options.md`"
     assert (Path(__file__).parents[3] / "docs/reference/fio-options.md").read_text() == options_page(), words
 
 
