@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from msgspec import structs
 
-from webapp.analysis.answer import Comparison, Level, Mixture, RatioForm
+from webapp.analysis.answer import Comparison, Difference, Level, Mixture, RatioForm
 from webapp.analysis.cells import (
     PERCENTILES,
     CellKey,
@@ -336,7 +336,15 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
     block_sizes, rows = _block_sizes(selected.rows), _rows_by_series(grouped)
     links = {} if selected.known == NOTHING_KNOWN else {key: selected.known.common(own) for key, own in rows.items()}
     equipment = {key: _equipment(own, selected.known) for key, own in rows.items()} if are_equals(query.series) else {}
-    return structs.replace(made, findings=findings(made, metric, learned, block_sizes, links, equipment))
+    between = partial(_between, grouped, query)
+    return structs.replace(made, findings=findings(made, metric, learned, block_sizes, links, equipment, between))
+
+
+def _between(grouped: Grouped, query: CompareQuery, keys: frozenset[str]) -> Sequence[Difference]:
+    """What else differs between the series with these keys."""
+    cells = {key: rows for key, rows in grouped.cells.items() if key[1] in keys}
+    series = tuple(each for each in grouped.series if each.key in keys)
+    return differences(replace(grouped, cells=cells, series=series), query)
 
 
 def _rows_by_series(grouped: Grouped) -> Mapping[str, Sequence[ResultRow]]:

@@ -8,16 +8,19 @@ from collections import Counter
 from datetime import datetime
 from hashlib import sha256
 from itertools import islice
+from math import isclose
 
 import msgspec
 from django.utils import timezone
 
 from webapp.analysis.answer import CeilingMatch, Finding, FindingKind, Struct, once
 from webapp.analysis.evidence import AT_A_LEVEL, Review, digest_of
-from webapp.analysis.findings import importance
+from webapp.analysis.findings import WEAK, importance
 from webapp.analysis.models import EnteredCeiling, ImportFindingReview, ImportFindings
 from webapp.analysis.run_answer import VERSION
 from webapp.results.models import Import, ImportState
+
+SAME = 0.02  # relative difference of two values that are one
 
 
 class Section(Struct, frozen=True, kw_only=True):
@@ -45,6 +48,9 @@ class ImportFinding(Struct, frozen=True, kw_only=True):
     query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
     size: float  # of the effect, as the absolute value of ln(ratio)
     single: bool  # from values that were measured once
+    repeats: bool = (
+        False  # what a more important finding says: of one kind, metric and value, from another table or axis
+    )
     matches: tuple[CeilingMatch, ...] = ()
     review: Review | None = None
 
@@ -55,11 +61,9 @@ class ImportFinding(Struct, frozen=True, kw_only=True):
 
 def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, ...]:
     """Of the import with the number, the most important first, without reviews."""
-    places = [(section, finding) for section in conclusions.sections for finding in section.findings]
-    places.sort(key=lambda place: importance(place[1]))
     subjects: Counter[str] = Counter()
     listed = []
-    for section, finding in places:
+    for section, finding, repeats in _ranked(conclusions):
         marks = [(mark.panel, mark.series) for mark in finding.marks]
         level = finding.level if finding.kind in AT_A_LEVEL else None
         subject = [section.title, section.query, finding.kind.value, finding.about, marks, level]
@@ -69,11 +73,44 @@ def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, .
             ImportFinding(
                 imported=number, title=section.title,
                 key=key if subjects[key] == 1 else digest_of([*subject, subjects[key]]), kind=finding.kind,
-                sentence=once(finding), query=section.query, size=finding.size, single=finding.single,
+                sentence=once(finding), query=section.query, size=finding.size, single=finding.single, repeats=repeats,
                 matches=finding.matches,
             )
         )  # fmt: skip
     return tuple(listed)
+
+
+def _ranked(conclusions: Conclusions) -> list[tuple[Section, Finding, bool]]:
+    """Each with whether it repeats one before. Rates come before latencies, which often say the same. Among equally
+    certain ones, each kind of finding about a metric comes once before any of them comes again."""
+    places = [(section, finding) for section in conclusions.sections for finding in section.findings]
+    places.sort(key=lambda place: _importance(place[1]))
+    topics: dict[tuple[FindingKind, str], list[Finding]] = {}
+    ranked = []
+    for section, finding in places:
+        before = topics.setdefault((finding.kind, _metric(finding)), [])
+        repeats = any(_is_alike(finding, other) for other in before)
+        certainty = finding.kind in WEAK, finding.single
+        ranked.append((certainty, len(before), (section, finding, repeats)))
+        before.append(finding)
+    ranked.sort(key=lambda each: each[:2])
+    return [place for *_, place in ranked]
+
+
+def _importance(finding: Finding) -> tuple[bool, bool, bool, int, float]:
+    is_weak, single, place, size = importance(finding)
+    return is_weak, single, _metric(finding).startswith("latency"), place, size
+
+
+def _metric(finding: Finding) -> str:
+    return finding.about.partition(":")[0]
+
+
+def _is_alike(finding: Finding, other: Finding) -> bool:
+    """Of two of one kind and metric: one value, such as a common limit along two axes."""
+    if finding.value is None or other.value is None:
+        return isclose(finding.size, other.size)
+    return isclose(finding.value, other.value, rel_tol=SAME)
 
 
 def _seals_of(imports: list[Import]) -> dict[int, str]:

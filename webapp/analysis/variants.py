@@ -158,7 +158,7 @@ class Variants:
         the baseline."""
         counted = Counter(load for variant in variants for load in self.groups[variant])
         loads = [load for load, count in counted.items() if count > 1]
-        levels = self._levels(loads)
+        levels = self.levels(load for _, load in loads)
         places = {key: place for place, key in enumerate(levels)}
         named = {variant: names[variant] for variant in variants}
         panels = tuple(
@@ -175,9 +175,10 @@ class Variants:
             single_factor=True, differs=(), warnings=(), notes=(), results=len(self.rows),
         )  # fmt: skip
 
-    def _levels(self, loads: Iterable[tuple[str, Load]]) -> dict[Load, Level]:
+    def levels(self, loads: Iterable[Load]) -> dict[Load, Level]:
+        """In their order."""
         first = {load: rows[0] for of_variant in self.groups.values() for (_, load), rows in of_variant.items()}
-        known = {load: [known_dimension(name).level(first[load]) for name in self.loads] for _, load in loads}
+        known = {load: [known_dimension(name).level(first[load]) for name in self.loads] for load in loads}
         ordered = sorted(known, key=lambda load: [level.order for level in known[load]])
         if len(self.loads) == 1:
             return {load: known[load][0] for load in ordered}
@@ -231,7 +232,10 @@ def _panel(row: ResultRow) -> str:
 
 
 def _differing(row: ResultRow, beside: Sequence[ResultRow], names: Iterable[str]) -> Iterator[str]:
-    """The texts of the levels that tell a row from others of its table."""
-    for name in names:
-        if len({_key(name, other) for other in beside}) > 1 and _key(name, row):
-            yield known_dimension(name).level(row).text
+    """The texts of the levels that tell a row from others of its table, without those that another one contains: a
+    layout names its drives."""
+    differ = [name for name in names if len({_key(name, other) for other in beside}) > 1 and _key(name, row)]
+    if "model" in differ and not row.serial:
+        differ = [name for name in differ if name != "serial"]
+    texts = [known_dimension(name).level(row).text for name in differ]
+    yield from (text for text in texts if not any(text != other and text in other for other in texts))

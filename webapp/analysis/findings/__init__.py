@@ -26,7 +26,7 @@ from webapp.analysis.findings import (
     standouts,
     trend,
 )
-from webapp.analysis.findings.curves import BlockSizes, Charts, Equipment, Links, Noise, charts_of
+from webapp.analysis.findings.curves import Between, BlockSizes, Charts, Equipment, Links, Noise, charts_of
 from webapp.analysis.findings.recorded import RecordedPoint, TimedFinding
 from webapp.results.metrics import Metric
 
@@ -75,16 +75,24 @@ def findings(
     block_sizes: BlockSizes | None = None,
     links: Links | None = None,
     equipment: Equipment | None = None,
+    between: Between | None = None,
 ) -> tuple[Finding, ...]:
     """The most important first: repeats before single values, then kinds in order, then the size. A cliff says that
-    values stay before it, so it takes the place of that finding.
+    values stay before it, so it takes the place of that finding, and a trend says what growth its curves have.
 
     `learned`: the noise that other repeats of the same target say, for charts without enough of their own. `links`:
-    the known ceilings of each series. `equipment`: its facts."""
-    charts = charts_of(comparison, metric, learned, block_sizes, links, equipment)
+    the known ceilings of each series. `equipment`: its facts. `between`: what else differs between some of the
+    series."""
+    charts = charts_of(comparison, metric, learned, block_sizes, links, equipment, between)
     made = [finding for find in FINDERS for finding in find(charts)]
     broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
-    left = [one for one in made if one.kind is not FindingKind.SATURATION or _curve(one) not in broken]
+    in_trends = {curve for one in made if one.kind is FindingKind.TREND for curve in _curves(one)}
+    left = [
+        one
+        for one in made
+        if not (one.kind is FindingKind.SATURATION and _curve(one) in broken)
+        if not (one.kind is FindingKind.GROWTH and _curves(one) <= in_trends)
+    ]
     return tuple(sorted(left, key=importance))
 
 
@@ -98,6 +106,11 @@ def recorded_findings(points: Sequence[RecordedPoint]) -> tuple[TimedFinding, ..
 def importance(finding: Ranked) -> tuple[bool, bool, int, float]:
     """A sort key, the most important first. What is not certain comes last, also if it has repeats."""
     return finding.kind in WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
+
+
+def _curves(one: Finding) -> set[tuple[int, int]]:
+    """Chart and series of its marks."""
+    return {(mark.panel, mark.series) for mark in one.marks}
 
 
 def _curve(one: Finding) -> tuple[int, int]:

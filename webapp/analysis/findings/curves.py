@@ -2,13 +2,13 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
 from statistics import linear_regression, median
 
-from webapp.analysis.answer import CeilingMatch, Comparison, Finding, FindingKind, Level, Mark
+from webapp.analysis.answer import CeilingMatch, Comparison, Difference, Finding, FindingKind, Level, Mark
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
@@ -100,6 +100,7 @@ Stretch = tuple[Curve, int, int]  # the points from the first to the last index
 BlockSizes = Mapping[str, frozenset[object]]  # of each pattern's results; empty if unknown
 Links = Mapping[str, Sequence[Link]]  # known ceilings of each series, by its key
 Equipment = Mapping[str, Mapping[str, str]]  # facts that all results of a series share, by its key
+Between = Callable[[frozenset[str]], Sequence[Difference]]  # what else differs between the series with these keys
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,18 @@ class Charts:
     block_sizes: BlockSizes
     links: Links
     equipment: Equipment
+    between: Between | None  # None: what differs between all series
 
     @cached_property
     def once(self) -> bool:
         """Whether every value was measured once, also those that are on no curve."""
         panels = self.comparison.panels
         return all(cell.summary.n == 1 for panel in panels for series in panel.series for cell in series.cells)
+
+    def differ(self, keys: frozenset[str]) -> Sequence[Difference]:
+        """What else differs between the series with these keys; of all series if there are none."""
+        differs = self.comparison.differs
+        return self.between(keys) if self.between and keys and differs else differs
 
     def noise(self, curve: Curve) -> Noise | None:
         return self.noises[curve.panel]
@@ -272,6 +279,7 @@ def charts_of(
     block_sizes: BlockSizes | None = None,
     links: Links | None = None,
     equipment: Equipment | None = None,
+    between: Between | None = None,
 ) -> Charts:
     """Without levels that have no place on the axis, such as “not set”, and without zeros. No curves if two levels have
     one place."""
@@ -282,7 +290,7 @@ def charts_of(
     curves = tuple(_curves(comparison, order, places))
     noises = [noise_of(comparison, index, curves) for index in range(len(comparison.panels))]
     known = (noise if noise and noise.of_repeats else learned or noise for noise in noises)
-    return Charts(comparison, metric, curves, tuple(known), block_sizes or {}, links or {}, equipment or {})
+    return Charts(comparison, metric, curves, tuple(known), block_sizes or {}, links or {}, equipment or {}, between)
 
 
 def place_of(level: Level) -> float | None:

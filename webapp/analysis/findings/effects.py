@@ -16,7 +16,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import exp, log, log1p, sqrt
 
-from webapp.analysis.answer import Cell, DifferenceKind, Finding, FindingKind, Mark
+from msgspec import structs
+
+from webapp.analysis.answer import (
+    Cell,
+    Comparison,
+    Conclusion,
+    DifferenceKind,
+    Finding,
+    FindingKind,
+    Level,
+    Mark,
+    Series,
+)
 from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.dimensions import MATCHED
@@ -100,6 +112,7 @@ class Pair:
     parts: tuple[Part, ...]
     cells: tuple[Cell, ...]  # of both
     series: tuple[tuple[int, int], ...]  # panel and index of the series with the level `one`
+    keys: frozenset[str] = frozenset()  # of the series of both; of none for levels of x
 
     @property
     def faster_first(self) -> "Pair":
@@ -119,6 +132,7 @@ def _is_mostly(alike: Sequence[float], ratios: Mapping[int, float]) -> bool:
 
 def find(charts: Charts) -> Iterator[Finding]:
     yield from _of_one_series(charts)
+    yield from _of_words(charts)
     said, measured = list[Finding](), list[Finding]()
     equal: dict[str, list[Pair]] = {}
     for pair in _pairs(charts):
@@ -181,7 +195,8 @@ def _pair(charts: Charts, levels: Mapping[str, Sequence[str]], place: int, one: 
     if not parts or len(parts) > MOST_PARTS:
         return None
     return Pair(
-        charts.level_name(one), charts.level_name(other), one, other, tuple(parts), tuple(cells), tuple(series)
+        charts.level_name(one), charts.level_name(other), one, other, tuple(parts), tuple(cells),
+        tuple(series), frozenset({*matched.keys(), *matched.values()}),
     )  # fmt: skip
 
 
@@ -220,6 +235,54 @@ def _of_one_series(charts: Charts) -> Iterator[Finding]:
             pair = Pair(one, other, "", "", (part,), (high, low), ((index, 0),))
             sentence = showed(charts, one, other, part.words)
             yield stated(charts, FindingKind.EFFECT, led(charts.panel_name(index), sentence), pair, part.mean)
+
+
+def _of_words(charts: Charts) -> Iterator[Finding]:
+    """Levels of x that are words, compared over all series as levels of the series are. With repeats, a run asks about
+    each factor by itself."""
+    made = charts.comparison
+    cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
+    if made.x in (MATCHED, "pattern") or any(curve.levels for curve in charts.curves):
+        return
+    if max((cell.summary.n for cell in cells), default=0) >= MIN_BLOCKS:
+        return
+    turned = replace(charts, comparison=_turned(charts), curves=(), between=None)
+    for pair in _pairs(turned):
+        if len(pair.points) > len(pair.parts) and (effect := _effect(turned, pair)):
+            marks = (
+                Mark(panel=mark.panel, series=series, first=mark.series, last=mark.series)
+                for mark in effect.marks
+                for series, each in enumerate(made.panels[mark.panel].series)
+                if any(cell.level == mark.series for cell in each.cells)
+            )
+            level = next(place for place, each in enumerate(made.levels) if each.key == pair.one_key)
+            yield structs.replace(effect, marks=tuple(marks), level=level)
+
+
+def _turned(charts: Charts) -> Comparison:
+    """The same cells with the levels of x as series, and the series as levels."""
+    made, label = charts.comparison, label_in_sentence(charts.comparison.x, charts.comparison.x_label)
+    keys = list(dict.fromkeys(series.key for panel in made.panels for series in panel.series))
+    panels = []
+    for panel in made.panels:
+        series = tuple(
+            Series(
+                key=level.key, name=f"{label} {level.text}", is_baseline=not place, sentence="",
+                conclusion=Conclusion.NONE, headline="", against_baseline=None, points=0, order="",
+                cells=tuple(
+                    structs.replace(cell, level=keys.index(each.key), against_baseline=None)
+                    for each in panel.series
+                    for cell in each.cells
+                    if cell.level == place
+                ),
+            )
+            for place, level in enumerate(made.levels)
+        )  # fmt: skip
+        panels.append(structs.replace(panel, series=series))
+    return structs.replace(
+        made, x=MATCHED, series_by=(made.x,), levels=tuple(Level(key, key, None) for key in keys),
+        panels=tuple(panels), baseline=made.levels[0].key if made.levels else "",
+    )  # fmt: skip
 
 
 # ---- what they say
@@ -361,7 +424,7 @@ def _no_effect(charts: Charts, pairs: Sequence[Pair]) -> Finding:
     sentence = f"{names} {result} {other} in {charts.subject}{parts}."
     together = Pair(
         "", "", "", "", pairs[0].parts, tuple(cell for pair in pairs for cell in pair.cells),
-        tuple(each for pair in pairs for each in pair.series),
+        tuple(each for pair in pairs for each in pair.series), frozenset().union(*(pair.keys for pair in pairs)),
     )  # fmt: skip
     return stated(charts, FindingKind.NO_EFFECT, sentence, together, bound)
 
@@ -379,7 +442,7 @@ def stated(charts: Charts, kind: FindingKind, sentence: str, pair: Pair, size: f
     marks = tuple(
         Mark(panel=panel, series=series, first=min(levels), last=max(levels)) for panel, series in pair.series
     )
-    sentence = f"{sentence[:-1]}{_confounded(charts) if kind in _OF_FACTORS else ''}."
+    sentence = f"{sentence[:-1]}{_confounded(charts, pair.keys) if kind in _OF_FACTORS else ''}."
     about = f"{charts.metric.key}: {pair.one} against {pair.other}"
     return charts.stated(kind, sentence, [cell.summary.n for cell in pair.cells], marks, size=size, about=about)
 
@@ -390,9 +453,9 @@ _OF_FACTORS = (
 )  # fmt: skip
 
 
-def _confounded(charts: Charts) -> str:
-    """`; controller and firmware differ, too`"""
-    confounded = [one for one in charts.comparison.differs if one.kind is DifferenceKind.CONFOUNDED]
+def _confounded(charts: Charts, keys: frozenset[str]) -> str:
+    """Between these series: `; controller and firmware differ, too`"""
+    confounded = [one for one in charts.differ(keys) if one.kind is DifferenceKind.CONFOUNDED]
     labels = list(dict.fromkeys(label_in_sentence(one.name, one.label) for one in confounded))
     if not labels or not charts.comparison.series_by:
         return ""

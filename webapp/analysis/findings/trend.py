@@ -7,7 +7,8 @@ With repeats, a fitted line beyond their noise is enough. IOPS always fall with 
 load: these are no news, and left to the other rules.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from math import log, log1p, sqrt
 from statistics import fmean, linear_regression
@@ -41,16 +42,35 @@ TWO = log1p(0.25)  # the change from one of two levels to the other that is news
 LISTED = 3
 
 
+@dataclass(frozen=True)
+class Trend:
+    """`total`: ln(ratio) of the last value and the first, or along the fitted line. `steepest`: place of the largest
+    step, that between it and the next one."""
+
+    curve: Curve
+    total: float
+    is_steady: bool
+    steepest: int
+
+    @property
+    def together(self) -> tuple[object, ...]:
+        """The same for trends that one sentence can state."""
+        return self.curve.panel, self.curve.levels, self.is_steady, self.total > 0
+
+
 def find(charts: Charts) -> Iterator[Finding]:
+    groups: dict[tuple[object, ...], list[Trend]] = {}
     for curve in charts.curves:
         if line := _straight(charts, curve):
             yield line
         elif (
             charts.comparison.x not in (*LOADS, *AT_ONCE)
             and plateau_of(charts, curve) is None
-            and (one := _trend(charts, curve))
+            and (trend := _trend(charts, curve))
         ):
-            yield one
+            groups.setdefault(trend.together, []).append(trend)
+    for trends in groups.values():
+        yield _stated(charts, trends)
     if charts.metric.is_speed and charts.comparison.x in LOADS - {BLOCK_SIZE}:
         yield from _falls(charts)
     rates = twin_of(charts) if charts.metric.key == "iops" and charts.comparison.x == BLOCK_SIZE else charts
@@ -59,7 +79,7 @@ def find(charts: Charts) -> Iterator[Finding]:
     yield from _two_levels(charts)
 
 
-def _trend(charts: Charts, curve: Curve) -> Finding | None:
+def _trend(charts: Charts, curve: Curve) -> Trend | None:
     logs = curve.logs
     if len(curve) < FEWEST - 1:
         return None
@@ -72,21 +92,33 @@ def _trend(charts: Charts, curve: Curve) -> Finding | None:
             return None
     elif abs(total) < (TOTAL if len(curve) >= MANY else LARGE if len(curve) >= FEWEST else VERY_LARGE):
         return None
-    steepest = max(range(len(steps)), key=lambda place: abs(steps[place]))
-    each = (
-        f", most between {charts.at(curve.levels[steepest])} and {charts.at(curve.levels[steepest + 1])}"
-        if is_steady
-        else ", with ups and downs"
-    )
+    return Trend(curve, total, is_steady, max(range(len(steps)), key=lambda place: abs(steps[place])))
+
+
+def _stated(charts: Charts, trends: Sequence[Trend]) -> Finding:
+    """Of one curve, or of several in one chart with the same levels and direction."""
+    largest = max(trends, key=lambda trend: abs(trend.total))
+    curves, (first, last) = [trend.curve for trend in trends], (largest.curve.levels[0], largest.curve.levels[-1])
+    ways = sorted(curve.logs[-1] - curve.logs[0] for curve in curves)
+    start, end = (_values(charts, [curve.values[place] for curve in curves]) for place in (0, -1))
+    at = largest.curve.levels[largest.steepest], largest.curve.levels[largest.steepest + 1]
+    has_one_place = len({trend.steepest for trend in trends}) == 1
+    steepest = f", most between {charts.at(at[0])} and {charts.at(at[1])}" if has_one_place else ""
     sentence = (
-        f"{charts.label} {'rise' if total > 0 else 'fall'}{charts.verb_s}{' at each level' if is_steady else ''}, "
-        f"from {charts.value(curve.values[0])} at {charts.at(curve.levels[0])} to {charts.value(curve.values[-1])} at "
-        f"{charts.at(curve.levels[-1])} ({change(logs[-1] - logs[0])}){each}."
+        f"{charts.label} {'rise' if largest.total > 0 else 'fall'}{charts.verb_s}"
+        f"{' at each level' if largest.is_steady else ''}, from {start} at {charts.at(first)} to {end} at "
+        f"{charts.at(last)} ({change(ways[0]) if len(ways) == 1 else span(ways[0], ways[-1])})"
+        f"{steepest if largest.is_steady else ', with ups and downs'}."
     )
-    whole = (curve, 0, len(curve) - 1)
-    return charts.finding(
-        FindingKind.TREND, sentence, [whole], size=abs(total), value=curve.values[-1], level=curve.levels[steepest + 1]
-    )
+    whole = [(curve, 0, len(curve) - 1) for curve in curves]
+    value = largest.curve.values[-1]
+    return charts.finding(FindingKind.TREND, sentence, whole, size=abs(largest.total), value=value, level=at[1])
+
+
+def _values(charts: Charts, values: Sequence[float]) -> str:
+    """`1.15 GB/s`, or `between 23.5k and 30.4k`"""
+    ends = dict.fromkeys(charts.value(value) for value in (min(values), max(values)))
+    return f"between {' and '.join(ends)}" if len(ends) > 1 else next(iter(ends))
 
 
 def _falls(charts: Charts) -> Iterator[Finding]:

@@ -20,13 +20,16 @@ from webapp.analysis.answer import Finding, FindingKind, once
 from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings
+from webapp.analysis.findings.curves import change
 from webapp.analysis.import_findings import Conclusions, Section, due, store
 from webapp.analysis.question import CompareRefused, Pairs
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.variants import Variant, Variants, variants_of
-from webapp.analysis.words import label_in_sentence
+from webapp.analysis.words import in_sentence, label_in_sentence
 from webapp.core.errors import Refusal
+from webapp.core.statistics import mean_of
 from webapp.imports.selectors import results_of
+from webapp.results.metrics import Metric
 from webapp.results.models import Import, Result
 from webapp.results.reading.filter import FACTOR_PREFIX
 from webapp.results.reading.points import MAX_RESULTS_READ
@@ -38,6 +41,7 @@ log = logging.getLogger(__name__)
 
 MOST_TABLES = 40
 AXES, MIN_LEVELS = ("iodepth", "numjobs"), 3
+MOST_RATIOS = 6
 MIN_SHARED = 3  # test points with another table
 SHARED = 0.5  # of the points of the smaller one
 BETWEEN = (FindingKind.STANDOUT, FindingKind.NO_EFFECT)
@@ -83,6 +87,7 @@ def sections_of(imported: Import) -> tuple[Section, ...]:
         *_tables(imported, rows, by_metric),
         *_between_tables(imported, rows),
         *_directions(imported, rows),
+        *_partly_stated(imported, rows),
         *_tools(imported, rows),
         *_references(imported, rows),
     ]
@@ -175,6 +180,49 @@ def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
             )
             made = Finding(kind=FindingKind.DIRECTION, sentence=sentence, single=True, size=ln(ratio))
             yield _of_findings(table or "Directions", f"import={imported.number}", [made])
+
+
+def _partly_stated(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
+    """Of a table along one load, such as sizes: a variant whose load is not stated has no point in common with another.
+    Its value against each level of the fullest other one, as measured."""
+    metric = metric_named(metric_of(rows))
+    for table in dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows):
+        own = variants_of([row for row in rows if row.facts.get(TABLE_LABEL, "") == table], metric)
+        if len(own.loads) != 1:
+            continue
+        stated = [variant for variant, loads in own.groups.items() if all(load != ("",) for _, load in loads)]
+        unstated = [variant for variant, loads in own.groups.items() if all(load == ("",) for _, load in loads)]
+        fullest = max(stated, key=lambda variant: len(own.groups[variant]), default=None)
+        if fullest is not None:
+            made = [each for base in unstated if (each := _against_unstated(own, fullest, base))]
+            yield _of_findings(table, f"import={imported.number}", made)
+
+
+def _against_unstated(own: Variants, one: Variant, base: Variant) -> Finding | None:
+    """None without a common pattern."""
+    metric, names = own.metric, own.names([one, base])
+    bases = {panel: _mean(metric, rows) for (panel, _), rows in own.groups[base].items()}
+    levels = own.levels(load for _, load in own.groups[one])
+    ratios = [
+        (panel, levels[load].text, ln(_mean(metric, own.groups[one][panel, load]) / bases[panel]))
+        for load in levels
+        for panel in bases
+        if (panel, load) in own.groups[one]
+    ]
+    if not 0 < len(ratios) <= MOST_RATIOS:
+        return None
+    load = label_in_sentence(own.loads[0], label_of(own.loads[0]))
+    several = len(bases) > 1
+    words = ", ".join(f"{f'{panel} ' if several else ''}{change(ratio)} at {level}" for panel, level, ratio in ratios)
+    subject = in_sentence(metric.label)
+    sentence = f"{names[one]} showed in {subject} against {names[base]}, whose {load} is not stated: {words}."
+    single = all(len(rows) == 1 for variant in (one, base) for rows in own.groups[variant].values())
+    size = max(abs(ratio) for *_, ratio in ratios)
+    return Finding(kind=FindingKind.RATIOS, sentence=sentence, single=single, size=size, about=metric.key)
+
+
+def _mean(metric: Metric, rows: Sequence[ResultRow]) -> float:
+    return mean_of([value for row in rows if (value := metric.of(row))])
 
 
 # ---- between tables, tools and imports

@@ -193,7 +193,10 @@ def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
     scaling = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
     known = {mark.panel for one in comparison.findings for mark in one.marks}
     in_findings = {
-        (mark.panel, mark.series) for one in comparison.findings if one.kind in OF_SERIES for mark in one.marks
+        (mark.panel, mark.series)
+        for one in comparison.findings
+        if one.kind in OF_SERIES and one.level is None  # with a level, it is about x
+        for mark in one.marks
     }
     compared = [
         (panel, series)

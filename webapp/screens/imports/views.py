@@ -251,7 +251,7 @@ class ShownSection:
 
 @dataclass(frozen=True)
 class ShownConclusions:
-    """`first`: the most important findings, without dismissed ones."""
+    """`first`: the most important findings, without dismissed ones and those that repeat another one."""
 
     first: tuple[ImportFinding, ...]
     sections: tuple[ShownSection, ...]
@@ -272,7 +272,7 @@ def _conclusions(found: Import) -> ShownConclusions | None:
         stated = {finding.sentence for finding in own}
         others = tuple(sentence for sentence in section.sentences if sentence not in stated)
         sections.append(ShownSection(section.title, section.query, tuple(own), others))
-    valid = [finding for finding in listed if not finding.is_dismissed]
+    valid = [finding for finding in listed if not (finding.is_dismissed or finding.repeats)]
     return ShownConclusions(tuple(valid[:MOST_FIRST]), tuple(sections))
 
 

@@ -15,7 +15,8 @@ from webapp.analysis.models import ImportFindings
 from webapp.imports.files import FileRead
 from webapp.imports.files import Test as ImportedTest
 from webapp.imports.measurement import Measurement
-from webapp.imports.services import add_read, begin_import, end_import
+from webapp.imports.reading import Read
+from webapp.imports.services import add_found, add_read, begin_import, end_import
 from webapp.results.models import Import
 from webapp.screens import tasks
 from webapp.screens.explore import import_findings
@@ -119,3 +120,25 @@ def test_the_periodic_task_makes_them() -> None:
     made = an_import()
     tasks.tick()
     assert stored(made) is not None
+
+
+def partly_stated(table: str) -> list[str]:
+    """The sentences about a load that is not stated."""
+    made = begin_import(title="Two drives", pattern="", given={}, by=None)
+    add_found(made, [Read("table.csv", table)])
+    end_import(made, by=None)
+    make_due(60)
+    conclusions = stored(made)
+    listed = findings_in(conclusions, made.number) if conclusions else ()
+    return [each.sentence for each in listed if "not stated" in each.sentence]
+
+
+def test_a_value_without_its_size_is_compared_with_each_size_as_measured() -> None:
+    sizes = "randwrite,SSD,{}G,{}\n"
+    head = "pattern,drive,size,iops\n" + "".join(
+        sizes.format(*each) for each in ((10, 6400), (70, 2560), (100, 1920), (140, 960))
+    )
+    (sentence,) = partly_stated(f"{head}randwrite,Disk,,1472\n")
+    assert all(words in sentence for words in ("×4.35 at 10 GiB", "+30 % at 100 GiB", "−35 % at 140 GiB"))
+    assert not partly_stated(f"{head}randwrite,Disk,10G,1472\n")
+    assert not partly_stated(f"{head}read,Disk,,1472\n")

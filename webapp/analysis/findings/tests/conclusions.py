@@ -64,9 +64,11 @@ CONCLUSIONS = [
         ("writes are faster than reads", Found(K.RATIOS, ("write", "against read",), 1.52)),
         ("a file of 512 MB is served from the host's cache", Found(K.EFFECT, ("randread", "100 GiB"), 439)),
         ("two writers on two disk groups have 174 MB/s together, one has 130", Missing(
-            "the table does not state the disk groups of the single writer, so the two are not compared")),
+            "jobs and streams differ together, and the disk groups of the single writer are not stated: the ratio of "
+            "the two values has no single cause")),
         ("two readers on two disk groups have 133 MB/s together, one has 113", Missing(
-            "the table does not state the disk groups of the single reader")),
+            "the number of readers and the disk groups of the single reader are not stated: nothing that both state "
+            "tells them apart")),
     ),
     *_of(
         "fusionio-320gb-mlc",
@@ -100,8 +102,8 @@ CONCLUSIONS = [
             K.TREND, ("Intel 320",), 6.67, 960)),
         ("with a partition of 120 GB, the second pass is faster than on the whole SSD", Stated(
             ("just after 50 GiB", "20 % lower"))),
-        ("a nearly full SSD is no faster than RAID 10 of hard disks", Missing(
-            "the file size of the hard disks is not stated, so no test point is common")),
+        ("a nearly full SSD is no faster than RAID 10 of hard disks", Found(
+            K.RATIOS, ("single Intel 320", "whose size is not stated", "+30 % at 100 GiB", "−35 % at 140 GiB"))),
     ),
     *_of(
         "lsi9266-vertex4-bonnie",
@@ -131,8 +133,8 @@ CONCLUSIONS = [
     ),
     *_of(
         "lsi9266-vertex4-dd",
-        ("one array reads 1.2 GB/s, two at once at most 1.8", Missing(
-            "the amount of data of the single array is not stated, so no test point is common")),
+        ("one array reads 1.2 GB/s, two at once at most 1.8", Found(
+            K.RATIOS, ("2 × RAID 0 of 4", "whose amount is not stated", "+46 %", "+56 %"), 1.56)),
         ("one array writes 1.3 GB/s, two at once 1.8", Stated(("2 at once reach ×1.34", "67 % of linear"))),
         ("arrays of two drives scale up to two, then the sum stays at 1.8 GB/s", Found(
             K.CAPPED, ("100 % of linear", "61 % of linear"), value=1.78e9, level="3")),
@@ -145,7 +147,8 @@ CONCLUSIONS = [
             K.RATIOS, ("write back", "against write through", "+8.2 %"))),
         ("3.2 GB/s as long as the data fit in the controller's cache, then 1.8", Found(
             K.CLIFF, ("write", "256 MiB", "10 GiB"), 1.71, level="10 GiB")),
-        ("the file system is no problem", Missing("the table without a file system does not state its sizes")),
+        ("the file system is no problem", Missing(
+            "the table without a file system has one value for two sizes, and the other one does not state the cache")),
         ("two threads reach what PCIe 2.0 x8 leaves after its overhead", Missing(
             "the page does not know the practical rate of a link, and a cause is not stated from one value")),
     ),
@@ -211,8 +214,8 @@ CONCLUSIONS = [
     ),
     *_of(
         "xeon-e5-2690-memory",
-        ("a RAM disk is fastest with the threads spread over both CPUs", Missing(
-            "+57 % from one value a placement: the repeats of one placement alone differ by 13 %")),
+        ("a RAM disk is fastest with the threads spread over both CPUs", Found(
+            K.EFFECT, ("4 + 0", "−37 %", "against cores of each CPU 2 + 2"), 1.58)),
         ("dd's copy of /dev/zero is near to the speed of the RAID, unlike sdb's", Missing(
             "both tools have no common test point: their buffers differ")),
     ),

@@ -296,11 +296,53 @@ def test_no_difference_is_bounded_by_repeats_and_only_measured_without_them() ->
     (bounded,) = found(made(READ_WRITE, {"": {"A": repeats, "B": repeats}}, x="fact.way", by="fact.backplane"))
     assert bounded.kind is K.NO_EFFECT
     assert "no difference beyond" in bounded.sentence
-    (once,) = found(made(READ_WRITE, {"": {"A": (100, 50), "B": (101, 50)}}, x="fact.way", by="fact.backplane"))
+    (once,) = found(made(READ_WRITE, {"": {"A": (100, 90), "B": (101, 90)}}, x="fact.way", by="fact.backplane"))
     assert (once.kind, round(once.size, 3)) == (K.NO_EFFECT, 0.01)
     assert "stayed within 1.0 % of A" in once.sentence
     noisy = [(80.0, 100.0, 120.0), (40.0, 50.0, 60.0)]
     assert not found(made(READ_WRITE, {"": {"A": noisy, "B": noisy}}, x="fact.way", by="fact.backplane"))
+
+
+def test_words_on_x_are_compared_over_all_series() -> None:
+    words = ("one socket", "both sockets")
+    table: dict[str, dict[str, Values]] = {"": {"small": (88, 139), "large": (98, 155)}}
+    (effect,) = found(made(words, table, x="fact.cores", by="fact.buffer"))
+    assert (effect.kind, effect.level, round(math.exp(effect.size), 2)) == (K.EFFECT, 1, 1.58)
+    assert [(mark.series, mark.first, mark.last) for mark in effect.marks] == [(0, 1, 1), (1, 1, 1)]
+    one_point: dict[str, dict[str, Values]] = {"": {"small": (88, 139), "large": (98, math.nan)}}
+    against: dict[str, dict[str, Values]] = {"": {"small": (88, 139), "large": (155, 98)}}
+    repeated: dict[str, dict[str, Values]] = {
+        "": {"small": [(87, 88, 89), (138, 139, 140)], "large": [(97, 98, 99), (154, 155, 156)]}
+    }
+    for other in (one_point, against, repeated):
+        assert not [each for each in found(made(words, other, x="fact.cores", by="fact.buffer")) if each.level == 1]
+
+
+def test_what_else_differs_is_that_of_the_two_series() -> None:
+    differs = (Difference(kind=DifferenceKind.CONFOUNDED, name="controller", label="Controller", text=""),)
+    table: dict[str, dict[str, Values]] = {"": {"A": (100, 100), "B": (300, 300), "C": (900, 900)}}
+    chart = replace(made(READ_WRITE, table, x="matched"), differs=differs)
+    said = findings(chart, METRICS["iops"], between=lambda keys: differs if "C" in keys else ())
+    assert {(one.about, "controller differs" in one.sentence) for one in said if one.kind is K.EFFECT} == {
+        ("iops: B against A", False), ("iops: C against A", True), ("iops: B against C", True),
+    }  # fmt: skip
+
+
+def test_series_that_rise_together_are_stated_once() -> None:
+    sizes = [13, 52, 144]
+    rising: dict[str, Values] = {"A": (100, 250, 330), "B": (130, 310, 460)}
+    (together,) = [one for one in found(made(sizes, {"": rising}, x="fact.pool")) if one.kind is K.TREND]
+    assert ([mark.series for mark in together.marks], together.value) == ([0, 1], 460)
+    apart: dict[str, Values] = {"A": (100, 250, 330), "B": (460, 310, 130)}
+    trends = [one for one in found(made(sizes, {"": apart}, x="fact.pool")) if one.kind is K.TREND]
+    assert sorted([mark.series for mark in one.marks] for one in trends) == [[0], [1]]
+
+
+def test_a_fall_with_more_load_is_not_stated_again_as_measured() -> None:
+    falling: dict[str, Values] = {"re-read": (100, 60, 45), "read": (98, 61, 44)}
+    assert K.GROWTH not in kinds(made([1, 5, 10], {"": falling}, x="numjobs", metric="bytes_per_s", by="test"))
+    rising: dict[str, Values] = {"re-read": (100, 140, 180), "read": (98, 150, 200)}
+    assert K.GROWTH in kinds(made([1, 5, 10], {"": rising}, x="numjobs", metric="bytes_per_s", by="test"))
 
 
 def test_two_curves_that_part_depend_on_x() -> None:
@@ -357,7 +399,8 @@ def test_all_curves_that_fall_between_two_levels_do_so_for_one_reason() -> None:
     said = [one for one in found(made(sizes, {"": curves}, x="size", by="numjobs")) if "all 3 curves" in one.sentence]
     assert [(one.kind, one.level) for one in said] == [(K.CLIFF, 5)]
     one_only = {**curves, "40": [1000 * 0.8**n for n in range(8)]}
-    assert not [one for one in found(made(sizes, {"": one_only}, x="size", by="numjobs")) if "all 3" in one.sentence]
+    others = found(made(sizes, {"": one_only}, x="size", by="numjobs"))
+    assert not [one for one in others if "all 3 curves" in one.sentence]
 
 
 def test_rates_that_fall_with_load_are_a_trend_and_rising_ones_are_not() -> None:
