@@ -31,8 +31,6 @@ from worker.kernel.usage import current_boot_id
 # a restart; the drive's SMART counter of host writes must then be unchanged. Neither counter shows writes by another
 # host to a shared drive, or commands that bypass the block layer (a manual nvme format).
 
-SECTOR_BYTES = 512
-
 
 class DriveState(StrEnum):
     UNKNOWN = "unknown"
@@ -100,7 +98,7 @@ def after_writes(
     known = state_now(before, at_start)
     if at_start.sectors is None or at_end.sectors is None or at_end.sectors < at_start.sectors:
         return interrupted(at_end)
-    wrote = (at_end.sectors - at_start.sectors) * SECTOR_BYTES
+    wrote = (at_end.sectors - at_start.sectors) * sysfs.SECTOR_BYTES
     if wrote == 0 and before is not None and known is before.state:
         return msgspec.structs.replace(before, counters=at_end)
     goes_on = before is not None and known is before.state and before.manner is manner

@@ -28,7 +28,7 @@ from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused
 from worker.inventory import health
 from worker.kernel import sysfs
-from worker.kernel.counters import SECTOR_BYTES, read_counters
+from worker.kernel.counters import read_counters
 from worker.kernel.files import load_state, save_state
 from worker.kernel.sysfs import SYS
 from worker.kernel.targets import OpenTarget
@@ -143,7 +143,7 @@ class Wear:
 
     def _written(self, name: str) -> int | None:
         counters = read_counters(name, self._sys / "class/block")
-        return None if counters is None else counters.write_sectors * SECTOR_BYTES
+        return None if counters is None else counters.write_sectors * sysfs.SECTOR_BYTES
 
     def _is(self, name: str, drive: str) -> bool:
         return sysfs.exists(name, self._sys) and sysfs.stable_id(name, self._sys) == drive

@@ -97,7 +97,7 @@ def _numbers_at(path: str) -> str:
         facts = Path(path).lstat()
     except OSError:
         return ""
-    return f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" if stat.S_ISBLK(facts.st_mode) else ""
+    return sysfs.block_numbers(facts)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def resolve(entry: PolicyEntry) -> tuple[str, str]:
         raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}. Is the drive connected?") from error
     if not stat.S_ISBLK(facts.st_mode):
         raise GuardRefused("guard_path", f"{entry.path} is not a block device.")
-    name = sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}")
+    name = sysfs.name_of(sysfs.numbers_of(facts.st_rdev))
     if not name:
         raise GuardRefused("guard_path", f"{path} is a device node without a device.")
     return name, path

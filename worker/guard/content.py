@@ -17,7 +17,6 @@ device.
 import json
 import logging
 import os
-import stat
 from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
@@ -179,8 +178,8 @@ def _open(name: str) -> int:
     """Raises OSError, also if the node is that of another device."""
     fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     facts = os.fstat(fd)
-    numbers = f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}"
-    if not stat.S_ISBLK(facts.st_mode) or numbers != sysfs.major_minor(name):
+    numbers = sysfs.block_numbers(facts)
+    if not numbers or numbers != sysfs.major_minor(name):
         os.close(fd)
         raise OSError(0, f"{sysfs.device_path(name)} is not the node of {name}")
     return fd
@@ -207,7 +206,7 @@ def _in_partitions(
     """Also in partitions of partitions: a partition that was the disk of a virtual machine has a table of its own."""
     tables = (libblkid.read_table(fd, offset=offset, size=size, block=block) for block in (0, *libblkid.BLOCK_SIZES))
     for entry in dict.fromkeys(entry for table in tables for entry in table):
-        start, length = entry.start * libblkid.SECTOR_BYTES, entry.size * libblkid.SECTOR_BYTES
+        start, length = entry.start * sysfs.SECTOR_BYTES, entry.size * sysfs.SECTOR_BYTES
         if (entry.start, entry.size) in known or not 0 < start < size or length <= 0:
             continue
         length = min(length, size - start)

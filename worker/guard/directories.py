@@ -172,7 +172,7 @@ def _room(entry: PolicyEntry, fd: int, reusable: int) -> int:
 def _file_system(fd: int) -> str:
     """btrfs has a device number for each subvolume, so its devices identify it."""
     numbers = os.fstat(fd).st_dev
-    shown = f"{os.major(numbers)}:{os.minor(numbers)}"
+    shown = sysfs.numbers_of(numbers)
     return shown if sysfs.name_of(shown) else ("+".join(usage.devices_of(fd)) or shown)[:MAX_LABEL]
 
 

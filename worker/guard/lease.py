@@ -141,7 +141,7 @@ class Lease:
 
     def _refuse_other_drive(self) -> None:
         facts = os.fstat(self._descriptors[0])
-        numbers = f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}"
+        numbers = sysfs.numbers_of(facts.st_rdev)
         if (numbers, sysfs.name_of(numbers)) != (self.numbers, self.name):
             raise GuardRefused("guard_path", f"{self.path} was replaced by another device during the check.")
         found = sysfs.stable_id(self.name), sysfs.serial(self.name)
@@ -202,7 +202,7 @@ def open_when_free(path: str, flags: int) -> int:
 def _names_at(path: str) -> tuple[str, ...]:
     """The kernel name of the device at the path."""
     numbers = os.stat(path).st_rdev  # noqa: PTH116 - only the number
-    name = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}")
+    name = sysfs.name_of(sysfs.numbers_of(numbers))
     return (name,) if name else ()
 
 

@@ -8,7 +8,6 @@ An array or volume that is stopped, and a multipath device without its daemon, h
 As long as it is absent, it protects every device with a member of its kind that nothing uses, and each of its paths.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -109,8 +108,11 @@ def refuse_protected(entry: PolicyEntry, name: str, policy: Policy) -> None:
             continue
         if other.kind is TargetKind.BLOCK:
             # By its id too: the kernel forgets a partition whose table was removed, but its data may still be there.
-            is_covered = _name_at(other.path) in covered or any(is_part_of(other.identity, disk) for disk in disks)
-            is_covered = is_covered or _may_consist_of(other, name, covered)
+            is_covered = (
+                sysfs.device_at(other.path) in covered
+                or any(is_part_of(other.identity, disk) for disk in disks)
+                or _may_consist_of(other, name, covered)
+            )
         else:
             is_covered = other.kind is TargetKind.FILE and _file_at(other.path) in files
         if is_covered:
@@ -172,15 +174,6 @@ def _members(name: str) -> Iterator[str]:
     for lower in sysfs.slaves(name):
         yield lower
         yield from _members(lower)
-
-
-def _name_at(path: str) -> str:
-    """Kernel name of the block device at the path; "" if there is none."""
-    try:
-        numbers = Path(path).stat().st_rdev
-    except OSError:
-        return ""
-    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}")
 
 
 def _file_at(path: str) -> tuple[int, int] | None:

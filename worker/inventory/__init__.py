@@ -10,7 +10,7 @@ from worker.contract.inventory import Inventory
 from worker.contract.workload import Stream
 from worker.controllers import ToolAnswers
 from worker.inventory import host
-from worker.inventory.devices import block_devices, file_systems, schedulers
+from worker.inventory.devices import block_devices, file_systems
 from worker.inventory.host import memory_modules
 from worker.kernel import pci, sysfs
 from worker.kernel.pci import functions
@@ -19,13 +19,6 @@ from worker.kernel.targets import OpenTarget
 from worker.kernel.usage import PROC, mount_of, read_usage
 
 # The configuration of a stream as flat facts, for comparing results.
-
-# Queue attributes that affect I/O, without counters and fixed limits of the hardware.
-QUEUE_FACTS = (
-    "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "max_sectors_kb", "max_hw_sectors_kb",
-    "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
-    "minimum_io_size", "optimal_io_size", "zoned", "fua",
-)  # fmt: skip
 
 
 def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
@@ -76,10 +69,10 @@ def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
         "firmware": sysfs.firmware(name, sys),
         "transport": sysfs.transport(name, sys),
         "size_bytes": str(sysfs.size_bytes(name, sys)),
-        "scheduler": schedulers(name, sys)[0],
+        "scheduler": sysfs.schedulers(name, sys)[0],
         **_controller_facts(name, sys),
         "loop.direct_io": sysfs.attribute(name, "loop/dio", sys),
-        **{key: sysfs.attribute(name, f"queue/{key}", sys) for key in QUEUE_FACTS},
+        **{key: sysfs.attribute(name, f"queue/{key}", sys) for key in sysfs.QUEUE_FACTS},
     }
     return {f"device.{name}.{key}": value for key, value in facts.items()}
 

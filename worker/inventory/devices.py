@@ -128,7 +128,7 @@ def read_device(
     name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True, tables: dict[str, str] | None = None
 ) -> BlockDevice:
     """`tables`: device-mapper tables by volume name."""
-    current, choices = schedulers(name, sys)
+    current, choices = sysfs.schedulers(name, sys)
     bits_per_s, lanes = link_of(name, sys) or (None, None)
     return BlockDevice(
         name=name,
@@ -165,17 +165,6 @@ def read_device(
 def _limit(name: str, file: str, sys: Path) -> int | None:
     """None for 0, which means an unknown limit."""
     return sysfs.number(sysfs.whole(name, sys), f"queue/{file}", sys) or None
-
-
-def schedulers(name: str, sys: Path = SYS) -> tuple[str, tuple[str, ...]]:
-    """Parse `none [mq-deadline] kyber`: the active one, and all."""
-    return parse_choice(sysfs.attribute(sysfs.whole(name, sys), "queue/scheduler", sys))
-
-
-def parse_choice(line: str) -> tuple[str, tuple[str, ...]]:
-    words = line.split()
-    current = next((word.strip("[]") for word in words if word.startswith("[")), words[0] if len(words) == 1 else "")
-    return current, tuple(word.strip("[]") for word in words)
 
 
 def holders(name: str, usage: Usage, sys: Path = SYS) -> tuple[Holder, ...]:
@@ -238,11 +227,7 @@ def btrfs_profiles(devices: tuple[str, ...], sys: Path = SYS) -> dict[str, str]:
 
 
 def _profiles(at: Path) -> str:
-    return "/".join(sorted(entry.name for entry in at.glob("*") if (entry / "total_bytes").exists() and _used(entry)))
-
-
-def _used(profile: Path) -> bool:
-    return text(profile / "total_bytes") not in ("", "0")
+    return "/".join(sorted(entry.name for entry in at.glob("*") if text(entry / "total_bytes") not in ("", "0")))
 
 
 # Leave out the loop devices of other programs, for example of snaps. They come and go, and no target uses them.
@@ -254,7 +239,8 @@ def without_foreign_loops(found: Inventory, targets: Collection[str]) -> Invento
     `targets`: kernel names of the devices under the policy's targets.
     """
     devices = {device.name: device for device in found.block_devices}
-    loops = {name: _disk(device) for name, device in devices.items() if _is_loop(devices.get(_disk(device)))}
+    disks = {name: _disk(device) for name, device in devices.items()}
+    loops = {name: disk for name, disk in disks.items() if disk in devices and devices[disk].kind == "loop"}
     several = {name for each in found.file_systems if len(each.devices) > 1 for name in each.devices}
     needed = set(_below({*targets, *several, *(devices.keys() - loops.keys())}, devices))
     foreign = {name for name, disk in loops.items() if disk not in needed}
@@ -268,10 +254,6 @@ def without_foreign_loops(found: Inventory, targets: Collection[str]) -> Invento
 def _disk(device: BlockDevice) -> str:
     """Kernel name of the whole device."""
     return device.parents[0] if device.kind == "partition" and device.parents else device.name
-
-
-def _is_loop(device: BlockDevice | None) -> bool:
-    return device is not None and device.kind == "loop"
 
 
 def _below(names: Collection[str], devices: Mapping[str, BlockDevice]) -> Iterator[str]:

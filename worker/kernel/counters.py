@@ -8,9 +8,9 @@ import msgspec
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.items import DeviceSample
+from worker.kernel.sysfs import SECTOR_BYTES, SYS
 
-SECTOR_BYTES = 512  # the unit of sysfs, whatever the device's own block is
-SYS_BLOCK = Path("/sys/class/block")
+SYS_BLOCK = SYS / "class/block"
 FROZEN_IOS_PER_S = 0.1
 
 

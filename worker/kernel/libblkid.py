@@ -15,6 +15,8 @@ from functools import cache
 
 import msgspec
 
+from worker.kernel.sysfs import SECTOR_BYTES
+
 LIBRARY = "libblkid.so.1"
 
 # blkid.h
@@ -53,7 +55,6 @@ _BLKSSZGET = 0x1268  # linux/fs.h
 # Sizes of a drive's logical block. A table or superblock that counts in blocks says nothing of their size, and another
 # size was in use when it was written if the drive was reformatted or moved to another controller or USB bridge.
 BLOCK_SIZES = (512, 4096)
-SECTOR_BYTES = 512  # unit of a partition's start and size, whatever the device's own block is
 MAX_COPIES = 4  # of one type that are looked for: a member of ZFS has up to 512
 MAX_ROUNDS = 1000  # each round finds one signature
 

@@ -27,7 +27,7 @@ def model(vendor: str, device: str) -> str:
 @lru_cache(maxsize=256)
 def _named(path: Path, vendor: str, device: str) -> str:
     """Lines of vendors start with their id, lines of devices with one tab, lines of subsystems with two tabs."""
-    rows = "\n" + _list(path)
+    rows = "\n" + path.read_text(errors="replace")
     start = rows.find(f"\n{vendor}  ")
     if not vendor or start < 0:
         return ""
@@ -36,11 +36,6 @@ def _named(path: Path, vendor: str, device: str) -> str:
     match = re.search(rf"^\t{re.escape(device)}  (.+)$", block, re.MULTILINE)
     maker = block.partition("\n")[0].partition("  ")[2].strip()
     return f"{maker} {match[1].strip()}" if match and device else ""
-
-
-@lru_cache(maxsize=2)
-def _list(path: Path) -> str:
-    return path.read_text(errors="replace")
 
 
 _STORAGE, _BRIDGE = 0x01, 0x06
@@ -82,7 +77,7 @@ def _way(address: str, sys: Path) -> list[str]:
 def function(address: str, sys: Path) -> PciFunction:
     at = sys / "bus/pci/devices" / address
     above = _way(address, sys)[:-1]
-    driver = _link_name(at / "driver")
+    driver = (at / "driver").resolve().name if (at / "driver").exists() else ""
     vendor, device = _identity(at, "vendor", "device")
     node = text(at / "numa_node")
     downstream = _faces_down(at, has_parent=bool(above))
@@ -112,10 +107,6 @@ def _kind(code: int) -> str:
 
 def _identity(at: Path, *files: str) -> tuple[str, ...]:
     return tuple(text(at / file).removeprefix("0x") for file in files)
-
-
-def _link_name(link: Path) -> str:
-    return link.resolve().name if link.exists() else ""
 
 
 def _of_the_driver(at: Path, names: tuple[str, ...]) -> str:

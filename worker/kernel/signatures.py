@@ -16,7 +16,6 @@ random data has once in 32,768 times. A volume header of HFS+ has a block size t
 """
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,7 +138,9 @@ def part_uuid(name: str, sys: Path = SYS) -> str:
     try:
         return _in_table(name)
     except PermissionError:  # without root rights: what the kernel or udev has read
-        return _of_event(name, sys) or _of_udev(name)
+        return _of_event(name, sys) or _assigned(
+            sysfs.text(UDEV / f"b{sysfs.major_minor(name)}"), "E:ID_PART_ENTRY_UUID="
+        )
     except OSError:
         return ""
 
@@ -151,8 +152,8 @@ def _in_table(name: str) -> str:
     fd = os.open(sysfs.device_path(disk), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         facts = os.fstat(fd)
-        numbers = f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}"
-        if not stat.S_ISBLK(facts.st_mode) or numbers != sysfs.major_minor(disk):
+        numbers = sysfs.block_numbers(facts)
+        if not numbers or numbers != sysfs.major_minor(disk):
             return ""
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)  # read the disk, not a copy from before a change
         return next((e.uuid for e in libblkid.read_table(fd) if (e.number, e.start, e.size) == place), "")
@@ -163,10 +164,6 @@ def _in_table(name: str) -> str:
 def _of_event(name: str, sys: Path) -> str:
     """From the kernel (6.10 or newer)."""
     return _assigned(sysfs.attribute(name, "uevent", sys), "PARTUUID=")
-
-
-def _of_udev(name: str) -> str:
-    return _assigned(sysfs.text(UDEV / f"b{sysfs.major_minor(name)}"), "E:ID_PART_ENTRY_UUID=")
 
 
 def _assigned(lines: str, key: str) -> str:

@@ -5,7 +5,9 @@ names that sysfs uses (`nvme0n1`, `cciss!c0d0`).
 """
 
 import hashlib
+import os
 import re
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,9 +99,36 @@ def major_minor(name: str, sys: Path = SYS) -> str:
 def name_of(numbers: str, sys: Path = SYS) -> str:
     """The kernel name for `major:minor`, "" if there is no such block device."""
     try:
-        return (sys / "dev/block" / numbers).resolve(strict=True).name
+        return (sys / "dev/block" / numbers).resolve(strict=True).name if numbers else ""
     except OSError:
         return ""
+
+
+def numbers_of(device: int) -> str:
+    """`major:minor` of a device number (`st_rdev`, or `st_dev` of a file), for `name_of`."""
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def block_numbers(facts: os.stat_result) -> str:
+    """`major:minor` of a block device's node; "" for any other file."""
+    return numbers_of(facts.st_rdev) if stat.S_ISBLK(facts.st_mode) else ""
+
+
+def device_at(path: str, sys: Path = SYS) -> str:
+    """The block device whose node is at the path; "" if there is none."""
+    try:
+        return name_of(block_numbers(Path(path).stat()), sys)
+    except OSError:
+        return ""
+
+
+def device_under(path: str, sys: Path = SYS) -> str:
+    """The block device at the path, or the one with the file system of that file; "" if unknown."""
+    try:
+        facts = Path(path).stat()
+    except OSError:
+        return ""
+    return name_of(block_numbers(facts) or numbers_of(facts.st_dev), sys)
 
 
 def device_path(name: str) -> str:
@@ -214,6 +243,26 @@ def nvme_generic(name: str, sys: Path = SYS) -> str:
         return ""
     same = (at / "device").resolve() == (node(name, sys) / "device").resolve()
     return generic if same else ""
+
+
+# Attributes of the queue that affect I/O, without counters and fixed limits of the hardware.
+QUEUE_FACTS = (
+    "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "max_sectors_kb", "max_hw_sectors_kb",
+    "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
+    "minimum_io_size", "optimal_io_size", "zoned", "fua",
+)  # fmt: skip
+
+
+def schedulers(name: str, sys: Path = SYS) -> tuple[str, tuple[str, ...]]:
+    """The active I/O scheduler of the disk, and all that it can have."""
+    return parse_choice(attribute(whole(name, sys), "queue/scheduler", sys))
+
+
+def parse_choice(line: str) -> tuple[str, tuple[str, ...]]:
+    """Parse `none [mq-deadline] kyber`: the active one, and all."""
+    words = line.split()
+    current = next((word.strip("[]") for word in words if word.startswith("[")), words[0] if len(words) == 1 else "")
+    return current, tuple(word.strip("[]") for word in words)
 
 
 def model(name: str, sys: Path = SYS) -> str:

@@ -204,13 +204,10 @@ def overlay_layers(mount: Mount) -> tuple[Path, ...]:
     """The layers of an overlay, the upper one first, as far as their paths are absolute and shown."""
     options = [option.partition("=") for option in re.split(r"(?<!\\),", mount.options)]
     uppers = [value for name, _, value in options if name == "upperdir"]
-    lowers = [each for name, _, value in options if name in ("lowerdir", "lowerdir+") for each in _parted(value)]
+    lower_options = (value for name, _, value in options if name in ("lowerdir", "lowerdir+"))
+    lowers = [path for value in lower_options for path in re.split(r"(?<!\\)::?", value)]
     paths = (re.sub(r"\\([:,\\])", r"\1", _unescaped(each)) for each in (*uppers, *lowers))
     return tuple(Path(path) for path in paths if path.startswith("/"))
-
-
-def _parted(lowers: str) -> list[str]:
-    return re.split(r"(?<!\\)::?", lowers)
 
 
 def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
@@ -228,8 +225,7 @@ def mount_id(fd: int, proc: Path = PROC) -> int:
 
 def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:
     """Kernel names of the whole block devices under an open file; several for btrfs on several devices."""
-    numbers = os.fstat(fd).st_dev
-    direct = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+    direct = sysfs.name_of(sysfs.numbers_of(os.fstat(fd).st_dev), sys)
     mount = None if direct else mount_of(fd)
     found = {direct} if direct else _devices(mount, _btrfs_groups(sys), sys) if mount else frozenset[str]()
     return tuple(sorted({sysfs.whole(name, sys) for name in found}))
@@ -263,13 +259,7 @@ def _devices(mount: Mount, groups: tuple[frozenset[str], ...], sys: Path) -> fro
 
 
 def _source_name(source: str, sys: Path) -> str:
-    if not source.startswith("/dev/"):
-        return ""
-    try:
-        numbers = Path(source).stat().st_rdev
-    except OSError:
-        return ""
-    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+    return sysfs.device_at(source, sys) if source.startswith("/dev/") else ""
 
 
 def _btrfs_groups(sys: Path) -> tuple[frozenset[str], ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from worker.contract.base import MAX_TEXT
-from worker.inventory import QUEUE_FACTS
+from worker.kernel.sysfs import QUEUE_FACTS
 from worker.policy import SettingNames
 from worker.settings.base import HOST, Setting, SettingError, SettingScope, subject_of
 from worker.settings.controller_policies import CONTROLLER_POLICIES, DRIVES

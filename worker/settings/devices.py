@@ -13,9 +13,8 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.inventory.devices import parse_choice
 from worker.kernel import sysfs
-from worker.kernel.sysfs import SYS
+from worker.kernel.sysfs import SYS, parse_choice
 from worker.settings.base import KernelFile, Setting, SettingError, SettingScope, read_file, refused, write_file
 
 _ON_OFF = ("0", "1")

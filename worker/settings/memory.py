@@ -7,7 +7,7 @@ one sets the other to 0, so both are captured together, and a trial can request 
 import os
 from pathlib import Path
 
-from worker.inventory.devices import parse_choice
+from worker.kernel.sysfs import parse_choice
 from worker.settings.base import KernelFile, SettingFailed, read_file, refused, write_file
 
 PROC_VM = Path("/proc/sys/vm")

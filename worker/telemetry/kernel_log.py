@@ -7,7 +7,6 @@ records that the kernel overwrote before they were read are detected.
 import contextlib
 import os
 import re
-import stat
 import time
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -80,7 +79,7 @@ def names_in(targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
 
 def names_at(paths: Iterable[str], sys: Path = SYS) -> KernelNames:
     """The names for a trial that has not opened its targets yet."""
-    return kernel_names([_device_at(path, sys) for path in paths if path.startswith("/")], sys)
+    return kernel_names([sysfs.device_under(path, sys) for path in paths if path.startswith("/")], sys)
 
 
 def kernel_names(devices: Iterable[str], sys: Path = SYS) -> KernelNames:
@@ -103,20 +102,10 @@ def _parents(names: Iterable[str], sys: Path) -> set[str]:
         name = todo.pop()
         below = {*sysfs.parents(name, sys)}
         if backing_file := sysfs.backing_file(name, sys):
-            below.add(_device_at(backing_file, sys))
+            below.add(sysfs.device_under(backing_file, sys))
         todo += below - parents - {""}
         parents |= below - {""}
     return parents
-
-
-def _device_at(path: str, sys: Path) -> str:
-    """The block device at a path, or the one that contains the file; "" if unknown."""
-    try:
-        status = os.stat(path)  # noqa: PTH116 - the one call is enough
-    except OSError:
-        return ""
-    numbers = status.st_rdev if stat.S_ISBLK(status.st_mode) else status.st_dev
-    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
 
 
 def _called(name: str, sys: Path) -> Iterator[str]:

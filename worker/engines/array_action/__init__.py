@@ -19,7 +19,8 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.items import Direction, StreamResult
 from worker.engines.base import Check, State, StreamFailed, direction_result, direction_sample
 from worker.engines.running import Running, Sampler
-from worker.kernel.counters import SECTOR_BYTES, SYS_BLOCK
+from worker.kernel.counters import SYS_BLOCK
+from worker.kernel.sysfs import SECTOR_BYTES
 from worker.kernel.targets import LayoutArray
 from worker.recipes.array_action import METRICS
 

@@ -246,7 +246,7 @@ def generic_path(device: str) -> str:
         facts = path.lstat()
     except OSError as error:
         raise StreamFailed("option_refused", f"io_uring_cmd: {path}: {error.strerror}.") from error
-    if not stat.S_ISCHR(facts.st_mode) or f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}" != numbers:
+    if not stat.S_ISCHR(facts.st_mode) or sysfs.numbers_of(facts.st_rdev) != numbers:
         raise StreamFailed("option_refused", f"io_uring_cmd: {path} is not the generic device of {device}.")
     return str(path)
 

@@ -9,7 +9,6 @@ import mmap
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
@@ -69,7 +68,7 @@ def offer() -> EngineOffer | None:
 
 def missing_features(workload: FioWorkload, path: str) -> tuple[str, ...]:
     """Descriptions of requested features that this host, or the device under `path`, does not have."""
-    return tuple(words for _, words in _missing(workload, device_under(path)))
+    return tuple(words for _, words in _missing(workload, sysfs.device_under(path)))
 
 
 def check_features(workload: FioWorkload, device: str) -> None:
@@ -155,17 +154,6 @@ def passthrough_problem(work: FioWorkload, device: str, sys: Path = sysfs.SYS) -
     return ""
 
 
-def device_under(path: str) -> str:
-    """Kernel name of the block device at or under `path`; "" if there is none."""
-    try:
-        facts = Path(path).stat()
-    except OSError:
-        return ""
-    number = facts.st_rdev if stat.S_ISBLK(facts.st_mode) else facts.st_dev
-    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    return link.resolve().name if link.exists() else ""
-
-
 def installation() -> str:
     """Path and time of change of the installed fio; "@0" if there is none."""
     program = shutil.which("fio") or ""
@@ -214,15 +202,12 @@ def _tried(_boot: str, fio: str, engine: str, option: str) -> str:
     if IoEngine(engine).sends_commands:  # needs a SCSI or NVMe drive, and there may be none
         if engine == IoEngine.IO_URING_CMD and version_of(os.uname().release) < COMMANDS_SINCE:
             return f"it needs Linux {COMMANDS_SINCE[0]}.{COMMANDS_SINCE[1]}"
-        return "" if _knows(program, engine) else "this fio does not have it"
+        known = ask(program, f"--enghelp={engine}", limit_s=TRY_LIMIT_S).exit_code == 0
+        return "" if known else "this fio does not have it"
     job = f"[try]\nfilename=try\nsize=4k\nrw=read\nbs=4k\nioengine={engine}\n" + (f"{option}=1\n" if option else "")
     with tempfile.TemporaryDirectory(prefix="sweetspot-try-") as directory:
         Path(directory, "try").write_bytes(bytes(4096))
         return _outcome(program, job, directory, polled=option == "hipri")
-
-
-def _knows(program: str, engine: str) -> bool:
-    return ask(program, f"--enghelp={engine}", limit_s=TRY_LIMIT_S).exit_code == 0
 
 
 def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:

@@ -33,7 +33,7 @@ from worker.contract.workload import (
 from worker.engines import capabilities
 from worker.engines.base import StreamFailed
 from worker.engines.fio import generic_path, prefill, run_stream
-from worker.engines.fio.probe import device_under, is_scsi_disk, missing_features, polls, version_of
+from worker.engines.fio.probe import is_scsi_disk, missing_features, polls, version_of
 from worker.engines.tests.running import running
 from worker.kernel import counters, sysfs
 from worker.kernel.targets import OpenTarget
@@ -52,7 +52,7 @@ class Bench:
         self.data = directory / "data"
         self.data.mkdir()
         self.cwd_fd = os.open(self.data, os.O_DIRECTORY)
-        self.open_target = OpenTarget(path=".", cwd_fd=self.cwd_fd, device=device_under(str(self.data)))
+        self.open_target = OpenTarget(path=".", cwd_fd=self.cwd_fd, device=sysfs.device_under(str(self.data)))
         self.samples: list[Sample] = []
         self.started: list[StreamStarted] = []
         self.cancelled = threading.Event()

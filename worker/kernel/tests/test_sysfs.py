@@ -150,3 +150,12 @@ def test_a_btrfs_that_is_unmounted_during_the_read_is_left_out(tree: Tree, monke
 
     monkeypatch.setattr(Path, "iterdir", unmount_first)
     assert usage.btrfs_members(tree.sys) == {"sdb"}
+
+
+def test_only_the_node_of_a_block_device_names_one(tmp_path: Path) -> None:
+    """A character device may have the same numbers."""
+    (tmp_path / "dev/block").mkdir(parents=True)
+    numbers = sysfs.numbers_of(Path("/dev/null").stat().st_rdev)
+    (tmp_path / "dev/block" / numbers).symlink_to(tmp_path)
+    assert sysfs.name_of(numbers, tmp_path) == tmp_path.name
+    assert [sysfs.device_at(path, tmp_path) for path in ("/dev/null", str(tmp_path), "/nowhere")] == ["", "", ""]
