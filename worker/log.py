@@ -62,10 +62,6 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def _formatter() -> logging.Formatter:
-    return _JsonFormatter() if os.environ.get(FORMAT_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
-
-
 _hidden: set[str] = set()
 
 
@@ -182,7 +178,8 @@ def set_up(level: str = "INFO") -> None:
     """Log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_AttemptFilter())
-    handler.setFormatter(_formatter())
+    as_json = os.environ.get(FORMAT_VARIABLE, "").lower() == "json"
+    handler.setFormatter(_JsonFormatter() if as_json else logging.Formatter(FORMAT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
     logging.getLogger("urllib3").setLevel(logging.WARNING)

@@ -92,7 +92,8 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
     allowed, _ = read_policy(paths.policy)
     targets, built = (report_targets_here(allowed, paths), layouts_here(paths)) if allowed else ((), {})
     rows = [(t.id, t.kind.value, t.path, _state(t, built.get(t.stable_id))) for t in targets]
-    print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
+    without = f"No targets: {paths.policy} allows nothing yet."
+    print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else without))
     return 0
 
 
@@ -124,7 +125,3 @@ def _device_row(device: BlockDevice) -> tuple[str, ...]:
     name = device.path + (f" on {', '.join(device.parents)}" if device.parents else "")
     size = formatting.size(device.size_bytes)
     return (name, device.kind, size, device.model, device.serial, device.firmware, device.scheduler, holders or "–")
-
-
-def _no_targets(paths: Paths) -> str:
-    return f"No targets: {paths.policy} allows nothing yet."

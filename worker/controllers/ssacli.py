@@ -136,6 +136,7 @@ def _logical_drive(number: str, lines: Lines, controller: Fields, members: tuple
     values = _own(lines)
     wanted = _CACHING.get((values.get("caching") or values.get("array accelerator", "")).lower(), "")
     disk = values.get("disk name", "")
+    disk_cache = controller.get("drive write cache", "").lower()
     return VirtualDrive(
         number=number,
         target=number,
@@ -147,14 +148,10 @@ def _logical_drive(number: str, lines: Lines, controller: Fields, members: tuple
         state=base.known(values.get("status", "")),
         write_cache=wanted,
         write_cache_now=_now(wanted, controller),
-        disk_cache=controller.get("drive write cache", "").lower() if _names_a_disk_cache(controller) else "",
+        disk_cache=disk_cache if disk_cache in ("enabled", "disabled") else "",
         drives=members,
         device=disk.removeprefix("/dev/") if disk.startswith("/dev/") else "",
     )
-
-
-def _names_a_disk_cache(controller: Fields) -> bool:
-    return controller.get("drive write cache", "").lower() in ("enabled", "disabled")
 
 
 def _now(wanted: str, controller: Fields) -> str:

@@ -81,7 +81,10 @@ class Storcli(Adapter):
         for number, status, data in self._answers(output.out, output.err):
             if status.get("Status") == "Success":
                 answers.append((number, {"CLI Version": status.get("CLI Version", ""), **data}))
-            elif not (place.count("/") > 1 and "all" in place and _says_none(status)):
+                continue
+            words = f"{_reason(status)} {status.get('Description', '')}".lower()
+            may_be_none = place.count("/") > 1 and "all" in place
+            if not may_be_none or not any(none in words for none in _NO_DRIVES):
                 raise self.refused(_reason(status))
         return answers
 
@@ -109,11 +112,6 @@ def _reason(status: Fields) -> str:
     failed = [row for row in status.get("Detailed Status") or [] if row.get("Status") != "Success"]
     reasons = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := base.known(row.get("ErrMsg", "")))]
     return "; ".join(reasons) or str(status.get("Description", ""))
-
-
-def _says_none(status: Fields) -> bool:
-    text = f"{_reason(status)} {status.get('Description', '')}".lower()
-    return any(word in text for word in _NO_DRIVES)
 
 
 # ---- parsing the output

@@ -33,7 +33,11 @@ def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
         governor=_of_all(sys, "scaling_governor"),
         energy_preference=_of_all(sys, "energy_performance_preference"),
         smt={"1": True, "0": False}.get(text(sys / "devices/system/cpu/smt/active")),
-        mitigations=_mitigations(sys),
+        mitigations={
+            path.name: state[:MAX_LABEL]
+            for path in sorted((sys / "devices/system/cpu/vulnerabilities").glob("*"))
+            if (state := text(path))
+        },
     )
 
 
@@ -41,11 +45,6 @@ def _of_all(sys: Path, file: str) -> str:
     """A frequency setting; all values if processors differ; "" without one (most guests)."""
     paths = (sys / "devices/system/cpu").glob(f"cpu[0-9]*/cpufreq/{file}")
     return ",".join(sorted({text(path) for path in paths} - {""}))[:MAX_LABEL]
-
-
-def _mitigations(sys: Path) -> dict[str, str]:
-    paths = sorted((sys / "devices/system/cpu/vulnerabilities").glob("*"))
-    return {path.name: found[:MAX_LABEL] for path in paths if (found := text(path))}
 
 
 def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:

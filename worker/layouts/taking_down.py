@@ -267,12 +267,10 @@ class _LastMember:
             try:
                 return self._run(f"remove {path}", "--remove", path)
             except LayoutFailed:
-                if time.monotonic() > until or not self._has(path):
+                members = sysfs.slaves(Path(self.array).resolve().name)
+                if time.monotonic() > until or path.rpartition("/")[2] not in members:
                     raise
                 time.sleep(_AGAIN_S)
-
-    def _has(self, path: str) -> bool:
-        return path.rpartition("/")[2] in sysfs.slaves(Path(self.array).resolve().name)
 
     def _run(self, words: str, option: str, path: str) -> None:
         step = Step(words, ("mdadm", "--manage", self.array, option, path))

@@ -98,12 +98,9 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
 def find_paths(*, state: str | None = None, policy: str | None = None) -> Paths:
     """Paths from the options, else from the environment, else the system's (root) or the user's defaults."""
     chosen = state or os.environ.get(STATE_VARIABLE) or ""
-    directory = Path(chosen).absolute() if chosen else _default_state()
+    default = SYSTEM_STATE if os.geteuid() == 0 else Path.home() / ".local/state/sweetspot-worker"
+    directory = Path(chosen).absolute() if chosen else default
     return Paths(state=directory, policy=_find_policy(policy or os.environ.get(POLICY_VARIABLE) or "", directory))
-
-
-def _default_state() -> Path:
-    return SYSTEM_STATE if os.geteuid() == 0 else Path.home() / ".local/state/sweetspot-worker"
 
 
 def _find_policy(chosen: str, state: Path) -> Path:

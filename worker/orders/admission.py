@@ -56,7 +56,12 @@ class LayoutStage:
         """
         self._refuse_array_actions()
         drives = self._drives()
-        existing = {request.pool: self._existing(request, drives[request.pool]) for request in self._order.layouts}
+        existing = {
+            request.pool: building.existing_layout(
+                request.layout, drives[request.pool], run=self._order.run, journal=self._journal
+            )
+            for request in self._order.layouts
+        }
         began = time.monotonic()
         kept_keys = [found.record.key for found in existing.values() if found]
         self._clear(kept_keys, [entry for entries in drives.values() for entry in entries])
@@ -87,9 +92,6 @@ class LayoutStage:
                 "layout_refused", f"The pools {', '.join(entries_by_pool)} use the same drive for their layouts."
             )
         return entries_by_pool
-
-    def _existing(self, request: LayoutRequest, drives: Sequence[PolicyEntry]) -> Built | None:
-        return building.existing_layout(request.layout, drives, run=self._order.run, journal=self._journal)
 
     def _provide(
         self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float

@@ -1,7 +1,5 @@
 """Read, change or restore one setting by a separate order, outside any run."""
 
-from collections.abc import Iterable
-
 from worker import guard, policy
 from worker.contract.base import Failed
 from worker.contract.items import Finished, Outcome, SettingRecord, SettingRestored
@@ -12,7 +10,7 @@ from worker.orders.context import OrderContext, failed, finished
 from worker.orders.restore import not_restored
 from worker.policy import Policy
 from worker.settings import BY_KEY, SETTING_NAMES
-from worker.settings.base import Setting, SettingError, SettingFailed, named, subject_of
+from worker.settings.base import SettingError, SettingFailed, named, subject_of
 from worker.settings.restore import BY_HAND, obstacle, restored
 from worker.settings.session import apply, known, record, refuse_unallowed, refuse_undone
 from worker.settings.writer import SettingWriter
@@ -64,13 +62,8 @@ def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[Settin
     if setting.key not in baselines:
         words = f"{name} of {named(subject)} was not changed by hand, or has already been restored."
         raise SettingFailed("setting_not_changed", words, ())
-    keys = [setting.key, *_effects(setting, (key for key in baselines if baselines[key].requested))]
-    return list(restored(tuple(baselines[key] for key in keys if key in baselines), journal))
-
-
-def _effects(setting: Setting, requested: Iterable[str]) -> list[str]:
-    others = set(requested)
-    return [key for key in setting.disturbs if key in BY_KEY and key not in others]
+    effects = (key for key in setting.disturbs if key in BY_KEY and key in baselines and not baselines[key].requested)
+    return list(restored(tuple(baselines[key] for key in (setting.key, *effects)), journal))
 
 
 def _refuse_while_a_run_holds_settings(journal: Journal) -> None:

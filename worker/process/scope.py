@@ -285,7 +285,7 @@ class Scope:
         self._record_path = record_path
         self._record = record
         self._marker = record.marker
-        self._cgroup = _cgroup_of(record)
+        self._cgroup = Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
         self._child: Child | None = None
         self.not_before = 0.0  # moment of the monotonic clock before which its program must not measure
 
@@ -470,10 +470,6 @@ def isolation() -> str:
         return "process tree"
     cgroup.remove()
     return cgroup.kind
-
-
-def _cgroup_of(record: _Record) -> Cgroup | None:
-    return Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
 
 
 def _marker_of(state_dir: Path | None) -> str:

@@ -159,18 +159,18 @@ def known(asked: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tupl
 
 def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: list[SettingRecord]) -> None:
     baselines = writer.baselines()
-    changed = {key for key, request in wanted.items() if not _is_own(baselines.get(key), request)}
+    # A request for the host's original value is no change: it is restored, with all values that its change affected.
+    changed = {
+        key
+        for key, request in wanted.items()
+        if key not in baselines or request.setting.shown(baselines[key].before) != request.value
+    }
     if _must_start_afresh(baselines, wanted):
         _restore(writer, tuple(baselines), records)
     else:
         _restore(writer, tuple(key for key in baselines if key not in changed), records, keep_effects=changed)
     for key in sorted(wanted, key=rank):
         apply(writer, wanted[key].setting, wanted[key].value, records)
-
-
-def _is_own(kept: Baseline | None, request: WantedSetting) -> bool:
-    """True if the host's original value is requested: it is restored, with all values that its change affected."""
-    return kept is not None and request.setting.shown(kept.before) == request.value
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: WantedSettings) -> bool:

@@ -78,7 +78,7 @@ class DumpSampler:
         late = moment - self._heard > SILENT_S
         self._heard, self._look_at = moment, moment + SILENT_S
         self._silent_from, self._frozen = (), False
-        if self._in_ramp(dump):
+        if self._work.ramp_s and self._began is None and not self._differ.measured(dump):
             self._sampler.restart()
             self._spans.clear()
         elif self._begin(dump, moment, late=late):
@@ -163,9 +163,6 @@ class DumpSampler:
     def _counters_tell(self) -> bool:
         """Whether a standstill of the devices is one of fio: not with the page cache, nor with SCSI commands."""
         return self._work.direct and self._sampler.count > 0 and self._sampler.device_works
-
-    def _in_ramp(self, dump: Dump) -> bool:
-        return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)
 
     def _begin(self, dump: Dump, moment: float, *, late: bool) -> bool:
         """Compute the start of the measured part. False for a late first dump, because its runtime is too short."""

@@ -51,13 +51,10 @@ Job = dict[str, Any]
 
 def bin_folder() -> str:
     """The folder with all programs of PostgreSQL: of PATH, else of the newest version; "" if it is not installed."""
-    installed = sorted((path for place in PLACES for path in glob.glob(place)), key=_version, reverse=True)  # noqa: PTH207
+    paths = (path for place in PLACES for path in glob.glob(place))  # noqa: PTH207
+    installed = sorted(paths, key=lambda path: tuple(map(int, re.findall(r"[0-9]+", path))), reverse=True)
     folders = [*os.environ.get("PATH", "").split(os.pathsep), *installed]
     return next((each for each in folders if each and all(os.access(f"{each}/{p}", os.X_OK) for p in PROGRAMS)), "")
-
-
-def _version(path: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"[0-9]+", path)))
 
 
 class Meter:
@@ -82,10 +79,8 @@ class Meter:
         latencies = sorted((int(text), count) for text, count in self._second.items() if text.isdigit())
         failed = sum(count for text, count in self._second.items() if not text.isdigit())
         self._second.clear()
-        say("sample", end_ms=self._end_ms(), latencies_us=latencies, failed=failed)
-
-    def _end_ms(self) -> int:
-        return max(1, (time.monotonic_ns() - self._began_ns) // 1_000_000)
+        end_ms = max(1, (time.monotonic_ns() - self._began_ns) // 1_000_000)
+        say("sample", end_ms=end_ms, latencies_us=latencies, failed=failed)
 
 
 def say(event: str, **fields: Any) -> None:

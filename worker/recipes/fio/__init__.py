@@ -5,7 +5,6 @@ from worker.contract.items import Metric
 from worker.contract.workload import (
     KIB,
     MIB,
-    BlockShare,
     Buffers,
     FioWorkload,
     IoEngine,
@@ -222,13 +221,13 @@ def blocks(work: FioWorkload) -> tuple[str, str]:
     if work.block_range is not None:
         return "bsrange", "-".join(map(size_text, work.block_range))
     if work.block_split:
-        return "bssplit", ",".join(_shares(split) for split in (work.block_split, work.write_block_split) if split)
+        return "bssplit", ",".join(
+            ":".join(f"{size_text(share.block_bytes)}/{share.percent}" for share in split)
+            for split in (work.block_split, work.write_block_split)
+            if split
+        )
     sizes = (work.block_bytes, work.write_block_bytes or work.block_bytes)
     return "bs", ",".join(map(size_text, dict.fromkeys(sizes)))
-
-
-def _shares(split: tuple[BlockShare, ...]) -> str:
-    return ":".join(f"{size_text(share.block_bytes)}/{share.percent}" for share in split)
 
 
 def _engine(work: FioWorkload) -> Options:

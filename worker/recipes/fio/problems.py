@@ -324,17 +324,14 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     elif work.size_bytes < block_bytes * parts:
         yield f"size {work.size_bytes} gives each of {parts} sequential jobs less than a block of {block_bytes} bytes"
     elif not work.one_block_size and work.size_bytes < SPLIT_BLOCKS * block_bytes * parts:
+        sizes = "block_split" if work.block_split else "several block sizes"
         yield (
-            f"size {size_words(work.size_bytes)} is too small for {_several(work)}: at the end of a file fio replaces "
+            f"size {size_words(work.size_bytes)} is too small for {sizes}: at the end of a file fio replaces "
             "large blocks by small ones, so their shares would change; use "
             f"{size_words(SPLIT_BLOCKS * block_bytes * parts)} or more"
         )
     elif not work.pattern.random:
         yield from _uneven_size(work, work.size_bytes)
-
-
-def _several(work: FioWorkload) -> str:
-    return "block_split" if work.block_split else "several block sizes"
 
 
 def _uneven_size(work: FioWorkload, size_bytes: int) -> Iterator[str]:
