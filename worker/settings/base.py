@@ -58,6 +58,7 @@ class Setting(ABC):
     """A tunable. Each setting implements the abstract methods; the other defaults fit most settings."""
 
     name: str
+    description: str
     scope: SettingScope = SettingScope.DEVICE
     survives_reboot: bool = False
     rank: int = 2  # lower ones are written first, when applying and when restoring
@@ -66,9 +67,6 @@ class Setting(ABC):
     stacked: bool = False  # an array has a value of its own; without this flag, its drives get the value
     taken_by: str = "the kernel"  # what may change a written value
     by_name_only: bool = False  # "*" in the policy does not allow it, because it can lose data or affect other drives
-
-    @abstractmethod
-    def describe(self) -> str: ...
 
     @abstractmethod
     def read(self, subject: str) -> str:
@@ -201,7 +199,7 @@ class KernelFile(Setting):
         self.disturbs = disturbs
         self.by_name_only = by_name_only
         self.stacked = stacked
-        self._description = description
+        self.description = description
         self._file = file or f"queue/{name}"
         self._choices = choices
         self._form = form
@@ -211,9 +209,6 @@ class KernelFile(Setting):
     def path(self, subject: str) -> Path:
         """The file; raises SettingError if the subject cannot have one."""
         return Path(self._file) if self.scope is SettingScope.HOST else sysfs.node(subject, self._sys) / self._file
-
-    def describe(self) -> str:
-        return self._description
 
     def text(self, subject: str) -> str:
         """The whole text of the file. Raises SettingError."""

@@ -80,10 +80,10 @@ class ControllerDrives:
         """The controller's battery. Slow: the tool lists the whole controller."""
         key = self._keys.get(sysfs.stable_id(device, self.sys))
         try:
-            told = key.adapter.read_controllers() if key else ()
+            controllers = key.adapter.read_controllers() if key else ()
         except ToolError:
             return None
-        return next((each.battery for each in told if key and each.number == key.controller), None)
+        return next((each.battery for each in controllers if key and each.number == key.controller), None)
 
     # ---- reading through the tool
 
@@ -112,11 +112,11 @@ class ControllerDrives:
         adapter, controller = by_address(answers, drivers).get(address, (None, None))
         if adapter is None or controller is None:
             raise refused(answers.problems.get(drivers[address]) or f"No tool lists the controller at {address}.")
-        found = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)
-        if found is None:
+        match = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)
+        if match is None:
             raise refused(f"{adapter.name} lists no virtual drive for {device}.")
-        self._keys[sysfs.stable_id(device, self.sys)] = VirtualDriveKey(adapter, controller.number, found.number)
-        return found
+        self._keys[sysfs.stable_id(device, self.sys)] = VirtualDriveKey(adapter, controller.number, match.number)
+        return match
 
     def _is(self, device: str, drive: VirtualDrive, adapter: Adapter) -> bool:
         return is_shown_as(drive, adapter, device, sysfs.world_wide_name(device, self.sys), self.sys)
@@ -134,11 +134,8 @@ class ControllerPolicy(Setting):
     def __init__(self, name: str, policy: CachePolicy, description: str, drives: ControllerDrives) -> None:
         self.name = name
         self._policy = policy
-        self._description = description
+        self.description = description
         self._drives = drives
-
-    def describe(self) -> str:
-        return self._description
 
     def read(self, subject: str) -> str:
         return self._told(self._drives.read(subject))

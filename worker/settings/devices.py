@@ -323,20 +323,17 @@ class NvmeFeature(Setting):
     ) -> None:
         self.name = name
         self._feature = feature
-        self._description = description
+        self.description = description
         self._allowed = allowed
         self._mask = mask
         self._sys = sys
-
-    def describe(self) -> str:
-        return self._description
 
     def read(self, subject: str) -> str:
         return str(self._command(subject, _GET_FEATURES) & self._mask)
 
     def apply(self, subject: str, value: str) -> None:
         if not (value.isascii() and value.isdigit() and self._allowed(value)):
-            raise refused(f"{self.name} cannot be {value!r}: {self._description}.")
+            raise refused(f"{self.name} cannot be {value!r}: {self.description}.")
         self._command(subject, _SET_FEATURES, int(value))
 
     def missing(self, subject: str) -> str:

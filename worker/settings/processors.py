@@ -73,11 +73,8 @@ class CpuFile(Setting):
         self.name = name
         self._file = file
         self._listing = listing
-        self._description = description
+        self.description = description
         self._sys = sys
-
-    def describe(self) -> str:
-        return self._description
 
     def read(self, subject: str) -> str:
         values = {cpu: read_file(path, self.name) for cpu, path in self._paths().items()}
@@ -133,13 +130,11 @@ CPU_ENERGY_PREFERENCE = CpuFile(
 
 class DeepestIdleState(Setting):
     name = "cpu.deepest_idle_state"
+    description = "deepest idle state (C-state) of the processors, by its number; 0 is polling only"
     scope = SettingScope.HOST
 
     def __init__(self, sys: Path = SYS) -> None:
         self._sys = sys
-
-    def describe(self) -> str:
-        return "deepest idle state (C-state) of the processors, by its number; 0 is polling only"
 
     def read(self, subject: str) -> str:
         """A number; if processors differ or a state in between is disabled, one digit for each state: `001@0-3`."""
@@ -198,14 +193,12 @@ _WORDS = {"on": "start", "off": "stop"}
 
 class IrqBalance(Setting):
     name = "irqbalance"
+    description = "the daemon that moves interrupts between processors: on or off"
     scope = SettingScope.HOST
     rank = 0
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
-
-    def describe(self) -> str:
-        return "the daemon that moves interrupts between processors: on or off"
 
     def discover(self, subject: str) -> bool:
         try:
@@ -277,15 +270,13 @@ _FORM = re.compile(r"^(cpu[0-9]{1,4}|node[0-9]{1,3}|local|spread|all)\Z")
 
 class IrqAffinity(Setting):
     name = "irq_affinity"
+    description = "processors that handle the controller's interrupts: cpu<n>, node<n>, local, spread, all"
     scope = SettingScope.CONTROLLER
     by_name_only = True
 
     def __init__(self, sys: Path = SYS, proc: Path = PROC) -> None:
         self._sys = sys
         self._proc = proc
-
-    def describe(self) -> str:
-        return "processors that handle the controller's interrupts: cpu<n>, node<n>, local, spread, all"
 
     def read(self, subject: str) -> str:
         """Processors of each interrupt: `24:0 25:1`."""

@@ -44,95 +44,95 @@ def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
 
 
 def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
-    known = {(kept.run, *_key(kept)) for kept in journal.baselines()}
+    known = {(baseline.run, *_key(baseline)) for baseline in journal.baselines()}
     todo = sorted(baselines, key=_when)
     while todo:
-        kept = todo.pop(0)
+        baseline = todo.pop(0)
         # Restoring an earlier setting may have changed this row: read it again.
-        current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)
-        told = None if current is None else _restore_one(current, journal)
-        if told is not None:
-            yield told
+        current = next((b for b in journal.baselines(baseline.run) if _key(b) == _key(baseline)), None)
+        record = None if current is None else _restore_one(current, journal)
+        if record is not None:
+            yield record
         # Restoring this one may have changed settings that had no row yet.
-        effects = [each for each in journal.baselines(kept.run) if (each.run, *_key(each)) not in known]
+        effects = [each for each in journal.baselines(baseline.run) if (each.run, *_key(each)) not in known]
         known |= {(each.run, *_key(each)) for each in effects}
         todo = sorted((*todo, *effects), key=_when)
 
 
-def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
+def _when(baseline: Baseline) -> tuple[str, int, str, tuple[int, str]]:
     """Sort key for restoring: devices, controllers, host. Settings that were changed first are restored last."""
-    scope, subject = in_order(kept.device)
-    return kept.run, -scope, subject, rank(kept.name)
+    scope, subject = in_order(baseline.device)
+    return baseline.run, -scope, subject, rank(baseline.name)
 
 
 def _key(baseline: Baseline) -> tuple[str, str]:
     return baseline.stable_id, baseline.name
 
 
-def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
+def _restore_one(baseline: Baseline, journal: Journal) -> SettingRestored | None:
     """None if there is nothing to restore and nothing to report."""
-    if kept.boot_id != journal.boot_id and not kept.survives_reboot:
-        journal.drop_baseline(kept)
-        return _told(kept, "", REBOOTED)
-    if why := obstacle(kept, journal):
-        return _told(kept, "", why)
-    now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
+    if baseline.boot_id != journal.boot_id and not baseline.survives_reboot:
+        journal.drop_baseline(baseline)
+        return _told(baseline, "", REBOOTED)
+    if why := obstacle(baseline, journal):
+        return _told(baseline, "", why)
+    now = msgspec.structs.replace(baseline, device=find(baseline.stable_id, baseline.device) or baseline.device)
     try:
-        return _put_back(now, SettingWriter(kept.run, now.device, journal))
+        return _put_back(now, SettingWriter(baseline.run, now.device, journal))
     except SettingError as error:
-        return _told(kept, "", error.message)
+        return _told(baseline, "", error.message)
 
 
-def plan_words(kept: Baseline, journal: Journal) -> str:
+def plan_words(baseline: Baseline, journal: Journal) -> str:
     """What restoring this setting would do, for a person to confirm."""
-    setting = BY_KEY.get(kept.name)
-    name = f"{kept.name} of {kept.device or 'the host'}"
-    if kept.boot_id != journal.boot_id and not kept.survives_reboot:
+    setting = BY_KEY.get(baseline.name)
+    name = f"{baseline.name} of {baseline.device or 'the host'}"
+    if baseline.boot_id != journal.boot_id and not baseline.survives_reboot:
         return f"{name}: no write; {REBOOTED}"
-    if why := obstacle(kept, journal):
+    if why := obstacle(baseline, journal):
         return f"{name}: cannot be restored now: {why}"
-    return f"{name}: restore {setting.shown(kept.before) if setting else kept.before}"
+    return f"{name}: restore {setting.shown(baseline.before) if setting else baseline.before}"
 
 
-def obstacle(kept: Baseline, journal: Journal) -> str:
+def obstacle(baseline: Baseline, journal: Journal) -> str:
     """Why the setting cannot be restored now; "" if the worker can try.
 
     A write to the queue of a quarantined drive could wait for ever.
     """
-    if kept.name not in BY_KEY:
+    if baseline.name not in BY_KEY:
         return UNKNOWN
-    if stuck := next((scope for scope in stuck_scopes(journal.folder) if kept.stable_id in scope.drives), None):
+    if stuck := next((scope for scope in stuck_scopes(journal.folder) if baseline.stable_id in scope.drives), None):
         return f"the drive is quarantined, because its program {stuck.name} cannot be killed; {AGAIN}"
-    return ABSENT if find(kept.stable_id, kept.device) is None else ""
+    return ABSENT if find(baseline.stable_id, baseline.device) is None else ""
 
 
-def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
-    setting = BY_KEY[kept.name]
-    if setting.vanished(kept.device):
-        writer.drop(kept)
+def _put_back(baseline: Baseline, writer: SettingWriter) -> SettingRestored | None:
+    setting = BY_KEY[baseline.name]
+    if setting.vanished(baseline.device):
+        writer.drop(baseline)
         return None
-    found = setting.capture(kept.device)
-    if not is_own_value(kept, found):
-        writer.drop(kept)
-        return _told(kept, found, CHANGED)
-    if not needs_restoring(setting, kept, found):
-        writer.drop(kept)
-        return _told(kept, found) if kept.requested else None
-    observed = writer.restore(setting, kept.before)
-    if not setting.same(observed, kept.before):
-        return _told(kept, observed, f"{setting.taken_by} set it to {setting.shown(observed)} instead")
-    writer.drop(kept)
-    return _told(kept, observed)
+    now = setting.capture(baseline.device)
+    if not is_own_value(baseline, now):
+        writer.drop(baseline)
+        return _told(baseline, now, CHANGED)
+    if not needs_restoring(setting, baseline, now):
+        writer.drop(baseline)
+        return _told(baseline, now) if baseline.requested else None
+    observed = writer.restore(setting, baseline.before)
+    if not setting.same(observed, baseline.before):
+        return _told(baseline, observed, f"{setting.taken_by} set it to {setting.shown(observed)} instead")
+    writer.drop(baseline)
+    return _told(baseline, observed)
 
 
-def _told(kept: Baseline, observed: str, note: str = "") -> SettingRestored:
-    setting = BY_KEY.get(kept.name)
+def _told(baseline: Baseline, observed: str, note: str = "") -> SettingRestored:
+    setting = BY_KEY.get(baseline.name)
     shown = setting.shown if setting else str
     return SettingRestored(
         at=time.time(),
-        name=kept.name,
-        device=kept.device,
-        value=shown(kept.before)[:MAX_TEXT],
+        name=baseline.name,
+        device=baseline.device,
+        value=shown(baseline.before)[:MAX_TEXT],
         observed=shown(observed)[:MAX_TEXT],
         restored=not note,
         note=note,

@@ -110,9 +110,9 @@ def _changed(applied: SettingRecord) -> SettingRecord | None:
 
 
 def restore_other_runs(run: str, journal: Journal) -> None:
-    for told in restore_others(run, journal):
-        words = f"restored to {told.observed}" if told.restored else f"not restored: {told.note}"
-        log.info("Left changed by another run: %s of %s %s", told.name, named(told.device), words)
+    for restored in restore_others(run, journal):
+        words = f"restored to {restored.observed}" if restored.restored else f"not restored: {restored.note}"
+        log.info("Left changed by another run: %s of %s %s", restored.name, named(restored.device), words)
 
 
 # ---- which settings are requested, and whether they are allowed
@@ -122,11 +122,11 @@ def _by_subject(
     requests: Iterable[SettingRequest], open_targets: Mapping[int, OpenTarget], policy: Policy
 ) -> dict[str, dict[str, WantedSetting]]:
     wanted: dict[str, dict[str, WantedSetting]] = {}
-    for asked in requests:
-        setting, open_target = known(asked, open_targets)
+    for request in requests:
+        setting, open_target = known(request, open_targets)
         refuse_unallowed(setting, open_target, policy)
         for subject in subjects_of(setting, open_target):
-            _want(wanted.setdefault(subject, {}), subject, WantedSetting(setting, asked.value))
+            _want(wanted.setdefault(subject, {}), subject, WantedSetting(setting, request.value))
     return wanted
 
 
@@ -140,18 +140,19 @@ def _want(known: dict[str, WantedSetting], subject: str, request: WantedSetting)
         )
 
 
-def known(asked: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
-    if asked.name not in REGISTRY:
+def known(request: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
+    if request.name not in REGISTRY:
         known = ", ".join(REGISTRY)
         raise SettingError(
-            "setting_unknown", f"{asked.name!r} is not a setting of this worker. Known settings: {known}."
+            "setting_unknown", f"{request.name!r} is not a setting of this worker. Known settings: {known}."
         )
-    open_target = open_targets.get(asked.stream)
+    open_target = open_targets.get(request.stream)
     if open_target is None:
         raise SettingError(
-            "setting_refused", f"{asked.name} is requested for stream {asked.stream}, which the trial does not have."
+            "setting_refused",
+            f"{request.name} is requested for stream {request.stream}, which the trial does not have.",
         )
-    return REGISTRY[asked.name], open_target
+    return REGISTRY[request.name], open_target
 
 
 # ---- one subject
@@ -173,13 +174,13 @@ def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: li
         apply(writer, wanted[key].setting, wanted[key].value, records)
 
 
-def _must_start_afresh(kept: Mapping[str, Baseline], wanted: WantedSettings) -> bool:
+def _must_start_afresh(baselines: Mapping[str, Baseline], wanted: WantedSettings) -> bool:
     """True if a side effect hits a setting of an earlier trial: its value now is not the kernel's default.
 
     Restoring the baseline first makes the kernel choose its default again.
     """
-    disturbed = {key for request in wanted if request in kept for key in BY_KEY[request].disturbs}
-    return any(kept[key].requested and key not in wanted for key in disturbed if key in kept)
+    disturbed = {key for request in wanted if request in baselines for key in BY_KEY[request].disturbs}
+    return any(baselines[key].requested and key not in wanted for key in disturbed if key in baselines)
 
 
 def _restore(
@@ -197,14 +198,14 @@ def _restore(
         writer.drop(baseline)
 
 
-def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
-    found = setting.capture(writer.subject)
-    if not needs_restoring(setting, kept, found):
+def _restore_one(writer: SettingWriter, setting: Setting, baseline: Baseline, records: list[SettingRecord]) -> None:
+    captured = setting.capture(writer.subject)
+    if not needs_restoring(setting, baseline, captured):
         return
-    observed = writer.restore(setting, kept.before)
-    before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))
+    observed = writer.restore(setting, baseline.before)
+    before, asked, now = (setting.shown(state) for state in (captured, baseline.before, observed))
     records.append(record(writer.subject, setting, before, asked, now))
-    _refuse_clamped(writer, setting, asked, now, same=setting.same(observed, kept.before))
+    _refuse_clamped(writer, setting, asked, now, same=setting.same(observed, baseline.before))
 
 
 def apply(writer: SettingWriter, setting: Setting, value: str, records: list[SettingRecord]) -> None:

@@ -69,7 +69,9 @@ def _row(setting: Setting) -> str:
     policy = "by name" if setting.by_name_only or setting.scope is SettingScope.HOST else "`*` or name"
     tried = _TRIED.get(setting.name) or (_HERE if setting.scope is SettingScope.HOST else _LOOP)
     survives = "may" if setting.survives_reboot else "no"
-    return f"| `{setting.name}` | {_SCOPES[setting.scope]} | {setting.describe()} | {policy} | {survives} | {tried} |\n"
+    return (
+        f"| `{setting.name}` | {_SCOPES[setting.scope]} | {setting.description} | {policy} | {survives} | {tried} |\n"
+    )
 
 
 if __name__ == "__main__":

@@ -28,21 +28,21 @@ class SettingWriter:
 
     def baselines(self) -> dict[str, Baseline]:
         """Baselines by the setting's key, in the order of writing."""
-        found = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
-        return {key: found[key] for key in sorted(found, key=rank)}
+        baselines = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
+        return {key: baselines[key] for key in sorted(baselines, key=rank)}
 
     def write(self, setting: Setting, value: str) -> str:
         """Write the value, read it back and return it. Raises SettingError."""
-        kept = self._announce(setting, requested=True)
+        announced = self._announce(setting, requested=True)
         setting.apply(self.subject, value)
-        self._confirm(kept)
+        self._confirm(announced)
         return setting.read(self.subject)
 
     def restore(self, setting: Setting, state: str) -> str:
         """Restore a captured state and return the new state. Raises SettingError."""
-        kept = self._announce(setting, requested=False)
+        announced = self._announce(setting, requested=False)
         setting.restore(self.subject, state)
-        self._confirm(kept)
+        self._confirm(announced)
         return setting.capture(self.subject)
 
     def drop(self, baseline: Baseline) -> None:
@@ -51,9 +51,11 @@ class SettingWriter:
     def _announce(self, setting: Setting, *, requested: bool) -> list[Baseline]:
         known = self.baselines()
         touched = [setting, *(BY_KEY[key] for key in setting.disturbs if BY_KEY[key].discover(self.subject))]
-        kept = [self._baseline(each, known.get(each.key), requested=requested and each is setting) for each in touched]
-        self._journal.save_baselines(kept)
-        return kept
+        announced = [
+            self._baseline(each, known.get(each.key), requested=requested and each is setting) for each in touched
+        ]
+        self._journal.save_baselines(announced)
+        return announced
 
     def _baseline(self, setting: Setting, known: Baseline | None, *, requested: bool) -> Baseline:
         """Keep the current state as the baseline at the first change, and after a change by another program."""
@@ -73,8 +75,8 @@ class SettingWriter:
             requested=requested,
         )
 
-    def _confirm(self, kept: list[Baseline]) -> None:
-        self._journal.save_baselines(map(self._confirmed, kept))
+    def _confirm(self, announced: list[Baseline]) -> None:
+        self._journal.save_baselines(map(self._confirmed, announced))
 
     def _confirmed(self, baseline: Baseline) -> Baseline:
         """A setting that cannot be read now stays pending and is restored later."""

@@ -310,7 +310,7 @@ def test_it_drops_the_caches_and_verifies_it() -> None:
 
 def test_every_setting_describes_itself(host: Host) -> None:
     for name, setting in REGISTRY.items():
-        assert (setting.name, bool(setting.describe())) == (name, True)
+        assert (setting.name, bool(setting.description)) == (name, True)
         assert all(BY_KEY[other].rank > setting.rank for other in setting.disturbs)
     assert {"none", "mq-deadline"} <= set(REGISTRY["scheduler"].choices(host.device))
     assert msgspec.json.encode(session.restore_all(host.journal)) == b"[]"
