@@ -1,15 +1,16 @@
-"""All telemetry sources. To add one, write a class with the interface `Source` and a line in `every_source`."""
+"""All telemetry sources. To add one, write a class on `Source` and a line in `every_source`."""
 
 import logging
 import os
 import re
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 from worker.contract.items import MAX_SENSORS, Sensor, SensorKind
 from worker.kernel import pci, sysfs
@@ -20,28 +21,84 @@ from worker.kernel.usage import PROC
 from worker.process.run import ToolError, ask
 from worker.telemetry.kernel_log import KernelWatch
 
+# The base of telemetry sources, and a kernel file that stays open for repeated reads.
+
+BUFFER_BYTES = 16 * 1024
+
+
+class OpenFile:
+    """A file of procfs or sysfs. Opening a file costs several times as much as reading it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._buffer = bytearray(BUFFER_BYTES)
+
+    def read(self) -> bytes:
+        """The current content in a single read, so that it is consistent; b"" if it cannot be read."""
+        try:
+            while (length := os.preadv(self._fd, [self._buffer], 0)) == len(self._buffer):
+                self._buffer = bytearray(2 * len(self._buffer))
+        except OSError:
+            return b""
+        return bytes(self._buffer[:length])
+
+    def number(self) -> int | None:
+        value = self.read().strip()
+        return int(value) if value.removeprefix(b"-").isdigit() else None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+class Source(ABC):
+    """Sensors that are read together. `sensors` lists only existing ones."""
+
+    sensors: tuple[Sensor, ...]
+
+    def __init__(self) -> None:
+        self._open_files: list[OpenFile] = []
+
+    def restart(self) -> None:  # noqa: B027 - most sources keep it
+        """Start counting now. Sources without counters have nothing to do."""
+
+    @abstractmethod
+    def read(self) -> list[float | None]:
+        """A value for each sensor since the last read or restart; None if it has none."""
+
+    def close(self) -> None:
+        for file in self._open_files:
+            file.close()
+
+    def _open(self, path: Path) -> OpenFile | None:
+        """Keep the file open until `close`. None if it is missing, unreadable or empty (the hardware refuses it)."""
+        try:
+            file = OpenFile(path)
+        except OSError:
+            return None
+        if not file.read():
+            file.close()
+            return None
+        self._open_files.append(file)
+        return file
+
+
 # Dirty memory and memory under writeback, the result of buffered writes.
 
 _LINES = re.compile(rb"^(Dirty|Writeback): +(\d+) kB", re.MULTILINE)
 
 
-class WaitingMemory:
+class WaitingMemory(Source):
     """Dirty and writeback of /proc/meminfo, in bytes."""
 
     def __init__(self, proc: Path = PROC) -> None:
-        self._file = opened(proc / "meminfo")
+        super().__init__()
+        self._file = self._open(proc / "meminfo")
         self.sensors = tuple(Sensor(kind=SensorKind.MEMORY, name=name) for name in self._now())
-
-    def restart(self) -> None:
-        """Nothing to do: the values are not counters."""
 
     def read(self) -> list[float | None]:
         now = self._now()
         return [now.get(sensor.name) for sensor in self.sensors]
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
 
     def _now(self) -> dict[str, int]:
         lines = _LINES.findall(self._file.read()) if self._file else []
@@ -67,8 +124,9 @@ _ACTIVE = re.compile(r"^\s*Power reading state is:\s+activated", re.MULTILINE)
 Ask = Callable[[], float | None]
 
 
-class SlowSensors:
+class SlowSensors(Source):
     def __init__(self, devices: Sequence[str], sys: Path = SYS, dev: Path = DEV) -> None:
+        super().__init__()
         sensors: dict[Sensor, Ask] = {
             Sensor(kind=SensorKind.TEMPERATURE, name=name): way for name, way in drive_inputs(devices, sys).items()
         }
@@ -80,9 +138,6 @@ class SlowSensors:
         self._closed = threading.Event()
         if sensors:
             threading.Thread(target=self._run, name="slow sensors", daemon=True).start()
-
-    def restart(self) -> None:
-        """Nothing to do: the values are not counters."""
 
     def read(self) -> list[float | None]:
         return [self._fresh.pop(sensor, None) for sensor in self.sensors]
@@ -126,28 +181,22 @@ _WHOLE = re.compile(r"^(Package id|Tctl|Tdie|Physical id)")  # the package, not 
 _PATH = re.compile(r"^nvme([0-9]+)c[0-9]+(n[0-9]+)\Z")  # a namespace on one of several paths
 
 
-class CpuTemperatures:
+class CpuTemperatures(Source):
     """Temperatures of every package, or of all inputs if none is labelled as a package."""
 
     def __init__(self, sys: Path = SYS) -> None:
-        found = [place for monitor in monitors(CPU_DRIVERS, sys) for place in _cpu_inputs(monitor)]
-        names = Counter(name for name, _, _ in found)
+        super().__init__()
+        inputs = [place for monitor in monitors(CPU_DRIVERS, sys) for place in _cpu_inputs(monitor)]
+        names = Counter(name for name, _, _ in inputs)
         self._files: dict[str, OpenFile] = {}
-        for name, where, path in found:
+        for name, where, path in inputs:
             unique = name if names[name] == 1 else f"{name} {where}"
-            if unique not in self._files and (file := opened(path)):
+            if unique not in self._files and (file := self._open(path)):
                 self._files[unique] = file
         self.sensors = tuple(Sensor(kind=SensorKind.TEMPERATURE, name=name) for name in self._files)
 
-    def restart(self) -> None:
-        """Nothing to do: the values are not counters."""
-
     def read(self) -> list[float | None]:
         return [degrees(file.number()) for file in self._files.values()]
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
 
 
 def degrees(thousandths: int | None) -> float | None:
@@ -183,8 +232,8 @@ def drive_inputs(devices: Sequence[str], sys: Path = SYS) -> dict[str, Callable[
 
 def _asker(path: Path) -> Callable[[], float | None]:
     def ask() -> float | None:
-        found = text(path)
-        return degrees(int(found)) if found.removeprefix("-").isdigit() else None
+        value = text(path)
+        return degrees(int(value)) if value.removeprefix("-").isdigit() else None
 
     return ask
 
@@ -199,15 +248,16 @@ def _drives_of(device: Path) -> list[str]:
 # Power from the processors' energy counters (RAPL, Documentation/power/powercap/powercap.rst). Requires root.
 
 
-class Energy:
+class Energy(Source):
     """Watts of each package, and of its memory if that is counted."""
 
     def __init__(self, sys: Path = SYS) -> None:
+        super().__init__()
         self._files: dict[str, OpenFile] = {}
         self._ranges: dict[str, int] = {}
         for zone in sorted((sys / "class/powercap").glob("intel-rapl:*")):
             name = _name_of(zone, sys)
-            if name and name not in self._files and (file := opened(zone / "energy_uj")):
+            if name and name not in self._files and (file := self._open(zone / "energy_uj")):
                 self._files[name] = file
                 limit = text(zone / "max_energy_range_uj")
                 self._ranges[name] = int(limit) if limit.isdecimal() else 0
@@ -222,10 +272,6 @@ class Energy:
         self.restart()
         return [self._watts(name, before[name], self._before[name], self._at - before_at) for name in self._files]
 
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-
     def _now(self) -> dict[str, int | None]:
         return {name: file.number() for name, file in self._files.items()}
 
@@ -239,11 +285,11 @@ class Energy:
 
 def _name_of(zone: Path, sys: Path) -> str:
     """`package-0`, `psys`, or `package-0 dram`; not cores and graphics, which are part of their package."""
-    own = text(zone / "name")
+    name = text(zone / "name")
     if zone.name.count(":") == 1:
-        return own
+        return name
     above = text(sys / "class/powercap" / zone.name.rpartition(":")[0] / "name")
-    return f"{above} {own}" if own == "dram" else ""
+    return f"{above} {name}" if name == "dram" else ""
 
 
 # Utilisation of each core, and interrupts, from /proc/stat (proc(5)), read once per second.
@@ -263,11 +309,12 @@ _STEAL = (SensorKind.CPU_STEAL, (7,))
 _COUNTED = 8
 
 
-class ProcStat:
+class ProcStat(Source):
     """Shares of each core's time in percent, and interrupts per second: total, and of each controller in `devices`."""
 
     def __init__(self, devices: Sequence[str], proc: Path = PROC, sys: Path = SYS) -> None:
-        self._file = opened(proc / "stat")
+        super().__init__()
+        self._file = self._open(proc / "stat")
         self._irqs = _irqs_of(devices, sys)
         cores, counts = self._now()
         stolen = any(times[_STEAL[1][0]] for times in cores.values())  # only under a hypervisor
@@ -295,10 +342,6 @@ class ProcStat:
             known = here is not None and before is not None and elapsed_s > 0
             values.append(round(max(0, here - before) / elapsed_s) if known else None)  # type: ignore[operator]
         return values
-
-    def close(self) -> None:
-        if self._file:
-            self._file.close()
 
     def _core(self, now: Sequence[int] | None, before: Sequence[int] | None) -> list[float | None]:
         """No values for a core that is offline."""
@@ -339,14 +382,17 @@ def _irqs_of(devices: Sequence[str], sys: Path) -> Mapping[str, tuple[int, ...]]
 MAX_DEVICES = 128
 
 
-class Members:
+class Members(Source):
     """Utilisation in percent and time-weighted mean queue depth, from /sys/class/block/<name>/stat."""
 
     def __init__(self, devices: Iterable[str], sys: Path = SYS) -> None:
+        super().__init__()
         self._files: dict[str, OpenFile] = {}
         for name in islice(devices, MAX_DEVICES):
             # without iostats, a device would appear idle
-            if sysfs.attribute(name, "queue/iostats", sys) != "0" and (file := opened(sysfs.node(name, sys) / "stat")):
+            if sysfs.attribute(name, "queue/iostats", sys) != "0" and (
+                file := self._open(sysfs.node(name, sys) / "stat")
+            ):
                 self._files[name] = file
         self.sensors = tuple(
             Sensor(kind=kind, name=name)
@@ -364,70 +410,9 @@ class Members:
         before = self._before
         self.restart()
         for name in self._files:
-            found = sample_between(name, before[name], self._before[name])
-            values += (short(found.utilisation_percent), short(found.queue_depth)) if found else (None, None)
+            sample = sample_between(name, before[name], self._before[name])
+            values += (short(sample.utilisation_percent), short(sample.queue_depth)) if sample else (None, None)
         return values
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-
-
-# The interface of a telemetry source, and a kernel file that stays open for repeated reads.
-
-BUFFER_BYTES = 16 * 1024
-
-
-class Source(Protocol):
-    """Sensors that are read together. `sensors` lists only existing ones."""
-
-    @property
-    def sensors(self) -> tuple[Sensor, ...]: ...
-
-    def restart(self) -> None:
-        """Start counting now."""
-
-    def read(self) -> list[float | None]:
-        """A value for each sensor since the last read or restart; None if it has none."""
-
-    def close(self) -> None: ...
-
-
-class OpenFile:
-    """A file of procfs or sysfs. Opening a file costs several times as much as reading it."""
-
-    def __init__(self, path: Path) -> None:
-        """Raises OSError."""
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._buffer = bytearray(BUFFER_BYTES)
-
-    def read(self) -> bytes:
-        """The current content in a single read, so that it is consistent; b"" if it cannot be read."""
-        try:
-            while (length := os.preadv(self._fd, [self._buffer], 0)) == len(self._buffer):
-                self._buffer = bytearray(2 * len(self._buffer))
-        except OSError:
-            return b""
-        return bytes(self._buffer[:length])
-
-    def number(self) -> int | None:
-        value = self.read().strip()
-        return int(value) if value.removeprefix(b"-").isdigit() else None
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-
-def opened(path: Path) -> OpenFile | None:
-    """None if the file is missing, unreadable or empty (the hardware refuses the sensor)."""
-    try:
-        file = OpenFile(path)
-    except OSError:
-        return None
-    if file.read():
-        return file
-    file.close()
-    return None
 
 
 def short(value: float) -> float:
