@@ -224,16 +224,16 @@ class Journal:
             self._db.close()
 
     def _prepare(self) -> None:
-        (found,) = self._db.execute("pragma user_version").fetchone()
-        if found == 0:
+        (version,) = self._db.execute("pragma user_version").fetchone()
+        if version == 0:
             self._db.executescript(f"begin immediate; {_SCHEMA} pragma user_version={SCHEMA_VERSION}; commit;")
-        elif 0 < found < SCHEMA_VERSION:
-            steps = " ".join(_UPGRADES[version] for version in range(found, SCHEMA_VERSION))
+        elif 0 < version < SCHEMA_VERSION:
+            steps = " ".join(_UPGRADES[step] for step in range(version, SCHEMA_VERSION))
             self._db.executescript(f"begin immediate; {steps} pragma user_version={SCHEMA_VERSION}; commit;")
-        elif found != SCHEMA_VERSION:
+        elif version != SCHEMA_VERSION:
             raise JournalError(
                 "journal_version",
-                f"The journal {self._path} has version {found}, this worker supports version {SCHEMA_VERSION}. "
+                f"The journal {self._path} has version {version}, this worker supports version {SCHEMA_VERSION}. "
                 "Install the worker version that wrote it, or a newer one.",
             )
 
@@ -282,8 +282,8 @@ class Journal:
         """When the newest started order was issued, apart from that of the attempt `before`; 0 without one."""
         query = "select coalesce(max(issued_at), 0) from attempts where started_at is not null and attempt != ?"
         with self._lock:
-            (found,) = self._db.execute(query, (before,)).fetchone()
-        return float(found)
+            (issued_at,) = self._db.execute(query, (before,)).fetchone()
+        return float(issued_at)
 
     def next_order(self) -> OpenAttempt | None:
         """The oldest order that has not been started."""

@@ -103,21 +103,21 @@ def _state(target: PolicyTarget, layout: LayoutRecord | None) -> str:
     return "ready" if layout is None else f"in use by layout {layout.key} of this worker ({layout.line})"
 
 
-def _host_lines(found: Inventory) -> list[str]:
-    cpu = found.cpu
+def _host_lines(host: Inventory) -> list[str]:
+    cpu = host.cpu
     return [
-        f"{found.hostname}: {found.distribution}" + (f" on {found.hypervisor}" if found.hypervisor else ""),
+        f"{host.hostname}: {host.distribution}" + (f" on {host.hypervisor}" if host.hypervisor else ""),
         f"CPU      {cpu.model}, {cpu.sockets} socket(s), {cpu.cores} core(s), {cpu.threads} thread(s) {cpu.governor}",
-        f"Memory   {formatting.size(found.memory_bytes)}",
-        f"Kernel   {found.kernel.release}",
+        f"Memory   {formatting.size(host.memory_bytes)}",
+        f"Kernel   {host.kernel.release}",
     ]
 
 
 def _controller_row(controller: Controller) -> tuple[str, ...]:
     shown = [f"{d.device or d.number} {d.level} {d.write_cache_now}".strip() for d in controller.virtual_drives]
     shown.append(f"{len(controller.physical_drives)} drive(s)")
-    told = controller.problem or controller.tool
-    return controller.address, controller.model, controller.firmware, ", ".join(shown), told
+    read_by = controller.problem or controller.tool
+    return controller.address, controller.model, controller.firmware, ", ".join(shown), read_by
 
 
 def _device_row(device: BlockDevice) -> tuple[str, ...]:

@@ -37,19 +37,19 @@ BY_ID = Path("/dev/disk/by-id")
 DISK = "disk"
 
 
-def unlisted_drives(found: Inventory, listed: Collection[str]) -> list[BlockDevice]:
+def unlisted_drives(host: Inventory, listed: Collection[str]) -> list[BlockDevice]:
     """Whole drives whose stable id is not among those of the policy."""
-    return [d for d in found.block_devices if d.kind == DISK and d.stable_id not in listed and not d.read_only]
+    return [d for d in host.block_devices if d.kind == DISK and d.stable_id not in listed and not d.read_only]
 
 
-def block(drive: BlockDevice, found: Inventory) -> str:
+def block(drive: BlockDevice, host: Inventory) -> str:
     """The table of one drive. It allows only reading, and only while nothing on the drive is in use."""
-    lines = [f"# {_words(drive)}", *_uses(drive, found), "[[target]]", f"id = {json.dumps(drive.name)}"]
+    lines = [f"# {_words(drive)}", *_uses(drive, host), "[[target]]", f"id = {json.dumps(drive.name)}"]
     lines += ['kind = "block"', f"path = {json.dumps(_path(drive))}", f"stable_id = {json.dumps(drive.stable_id)}"]
     lines += [f"serial = {json.dumps(drive.serial)}"] if drive.serial else []
     if is_stable(drive.stable_id):
         lines.append("# destroy = true    # allows trials that write: they destroy the data on the drive")
-        if types := _signatures(drive, found):
+        if types := _signatures(drive, host):
             lines.append(f"# destroy_signatures = {json.dumps(types)}    # what is on the drive now")
     return "\n".join(lines)
 
@@ -60,15 +60,15 @@ def _words(drive: BlockDevice) -> str:
     return "".join(character if character.isprintable() else "?" for character in words)
 
 
-def _signatures(drive: BlockDevice, found: Inventory) -> list[str]:
+def _signatures(drive: BlockDevice, host: Inventory) -> list[str]:
     """Of the drive and its partitions."""
-    devices = (device for device in found.block_devices if device.name == drive.name or drive.name in device.parents)
+    devices = (device for device in host.block_devices if device.name == drive.name or drive.name in device.parents)
     return list(dict.fromkeys(name for device in devices for name in device.signature.split(", ") if name))
 
 
-def _uses(drive: BlockDevice, found: Inventory) -> Iterator[str]:
+def _uses(drive: BlockDevice, host: Inventory) -> Iterator[str]:
     """Comments on what uses the drive or a partition of it."""
-    for device in found.block_devices:
+    for device in host.block_devices:
         if device.name == drive.name or drive.name in device.parents:
             for holder in device.holders:
                 yield f"# in use: {device.name}: {holder.kind} {holder.detail}".replace("\n", " ")
@@ -77,8 +77,8 @@ def _uses(drive: BlockDevice, found: Inventory) -> Iterator[str]:
 def _path(drive: BlockDevice) -> str:
     """The link under /dev/disk/by-id, which stays the same when the drive gets another kernel name."""
     links = sorted(link for link in BY_ID.glob("*") if link.resolve().name == drive.name) if BY_ID.is_dir() else []
-    own = [link for link in links if link.name == drive.stable_id]
-    return str((own or links or [Path(drive.path)])[0])
+    stable = [link for link in links if link.name == drive.stable_id]
+    return str((stable or links or [Path(drive.path)])[0])
 
 
 # Run `doctor` with the permissions and limits of the service: in a transient unit with the unit's properties.
@@ -112,13 +112,13 @@ def run_inside(arguments: Sequence[str]) -> tuple[int, str, str]:
 
 def properties(unit: str) -> list[str]:
     """`Name=value` of the section [Service] in the output of `systemctl cat`, drop-ins included, in their order."""
-    found, section = [], ""
+    pairs, section = [], ""
     for line in unit.splitlines():
         if line.startswith("["):
             section = line
         elif section == "[Service]" and "=" in line and not line.startswith(("#", ";", *_OTHER)):
-            found.append(line)
-    return found
+            pairs.append(line)
+    return pairs
 
 
 SKEW_LIMIT_S = 5.0

@@ -144,8 +144,8 @@ def _command(step: Step) -> str:
     return f"  {step.line}{given}"
 
 
-def _table(found: list[Shown]) -> str:
-    rows = [(each.layout, str(each.drives), f"{each.data_share:.0%}", _width(each), _aligned(each)) for each in found]
+def _table(layouts: list[Shown]) -> str:
+    rows = [(each.layout, str(each.drives), f"{each.data_share:.0%}", _width(each), _aligned(each)) for each in layouts]
     return formatting.table(("layout", "drives", "data", "stripe width", "misaligned"), rows)
 
 

@@ -90,7 +90,7 @@ def _named(keys: list[str], journal: Journal) -> tuple[LayoutRecord, ...]:
 
 def _lines(work: Work, journal: Journal) -> list[str]:
     """What `restore` would do."""
-    settings = (plan_words(kept, journal) for kept in work.settings)
+    settings = (plan_words(baseline, journal) for baseline in work.settings)
     passwords = (f"{known.device} ({known.serial}): remove its password" for known in work.passwords)
     folders = (f"{folder.path}: remove this temporary folder" for folder in work.folders)
     return [*settings, *folders, *map(_removal_line, work.layouts), *passwords]
@@ -169,11 +169,11 @@ def open_entries(journal: Journal, state: Path) -> list[Entry]:
     """Everything that the worker still has to undo."""
     settings = (
         Entry(
-            f"{kept.name}@{kept.device or 'host'}@{kept.run}",
-            plan_words(kept, journal),
-            partial(journal.drop_baseline, kept),
+            f"{baseline.name}@{baseline.device or 'host'}@{baseline.run}",
+            plan_words(baseline, journal),
+            partial(journal.drop_baseline, baseline),
         )
-        for kept in journal.baselines()
+        for baseline in journal.baselines()
     )
     built = (Entry(each.key, _removal_line(each), partial(journal.drop_layout, each.key)) for each in journal.layouts())
     passwords = (
@@ -199,8 +199,8 @@ def open_entries(journal: Journal, state: Path) -> list[Entry]:
 
 
 def _entry(name: str, entries: list[Entry]) -> Entry:
-    found = next((entry for entry in entries if entry.name == name), None)
-    if found is None:
+    entry_of_name = next((entry for entry in entries if entry.name == name), None)
+    if entry_of_name is None:
         listed = ", ".join(entry.name for entry in entries) or "none"
         raise ConfigError("entry_unknown", f"The journal has no entry {name!r}. Entries: {listed}.")
-    return found
+    return entry_of_name

@@ -96,11 +96,12 @@ def _setting(item: SettingRecord) -> str:
 
 def _sample(item: Sample) -> str:
     parts = [f"stream {item.stream} {item.offset_ms / 1000:6.1f} s{' (estimated)' if item.estimated else ''}"]
-    for one in item.directions:
-        seconds = item.length_ms / 1000
+    seconds = item.length_ms / 1000
+    for each in item.directions:
         parts.append(
-            f"{one.direction.value} {formatting.rate(one.ios / seconds)} IOPS {formatting.size(one.bytes / seconds)}/s "
-            f"p50 {formatting.latency(one.p50_ns)} p99 {formatting.latency(one.p99_ns)}"
+            f"{each.direction.value} {formatting.rate(each.ios / seconds)} IOPS "
+            f"{formatting.size(each.bytes / seconds)}/s "
+            f"p50 {formatting.latency(each.p50_ns)} p99 {formatting.latency(each.p99_ns)}"
         )
     if item.device is not None:
         device = item.device

@@ -51,7 +51,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     _refuse_open_entries(paths)
     _refuse_mounts(paths)
     removals = list(_removals(paths))
-    if not confirmed([one.words for one in removals], sys.stdout, yes=options.yes):
+    if not confirmed([removal.words for removal in removals], sys.stdout, yes=options.yes):
         print("Nothing was changed.")
         return 1
     _stop_service()
@@ -77,14 +77,14 @@ def _remove(removals: list[Removal], paths: Paths) -> int:
     with sole_use(paths.state) if paths.state.exists() else nullcontext():
         _refuse_open_entries(paths)  # of a trial that ended just now
         _refuse_mounts(paths)
-        return sum(not _removed(one) for one in removals)
+        return sum(not _removed(removal) for removal in removals)
 
 
-def _removed(one: Removal) -> bool:
+def _removed(removal: Removal) -> bool:
     try:
-        one.remove()
+        removal.remove()
     except (OSError, GuardRefused, subprocess.SubprocessError) as error:
-        print(f"Not done: {one.words}: {error}", file=sys.stderr)
+        print(f"Not done: {removal.words}: {error}", file=sys.stderr)
         return False
     return True
 
@@ -94,10 +94,10 @@ def _refuse_open_entries(paths: Paths) -> None:
     if not paths.journal.exists():
         return
     journal = Journal(paths.journal)
-    found, unreadable = open_entries(journal, paths.state), journal.unreadable()
+    to_undo, unreadable = open_entries(journal, paths.state), journal.unreadable()
     journal.close()
-    if found or unreadable:
-        names = "; ".join(f"{entry.name}: {entry.words}" for entry in found) or "entries that cannot be read"
+    if to_undo or unreadable:
+        names = "; ".join(f"{entry.name}: {entry.words}" for entry in to_undo) or "entries that cannot be read"
         raise ConfigError(
             "journal_open",
             f"The worker still has something to undo, so it was not removed: {names}. Stop the service and run "

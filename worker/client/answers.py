@@ -9,15 +9,15 @@ from .errors import ClientError
 T = TypeVar("T")
 
 
-def read(kind: type[T], found: Mapping[str, Any]) -> T:
+def read(kind: type[T], answer: Mapping[str, Any]) -> T:
     """The fields of `kind`; others are ignored. Raises ClientError if one is missing."""
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # all kinds are dataclasses
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in answer]
     if missing:
         raise ClientError(
             f"The server's answer has no `{missing[0]}`. Install the `sweetspot` of this server's version."
         )
-    return kind(**{name: found[name] for name in names})
+    return kind(**{name: answer[name] for name in names})
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,10 @@ def run_compare(options: argparse.Namespace, server: Server) -> ExitCode:
     sides = [("baseline", side(options.a)), ("candidate", side(options.b))]
     chosen = [("single_values", "true")] if options.single_values else []
     chosen += [("ignore", name) for name in options.ignore]
-    found = server.get("verdict", [*sides, *metrics, *chosen, ("tolerance", tolerance)])
-    verdict = read(Verdict, found)
+    answer = server.get("verdict", [*sides, *metrics, *chosen, ("tolerance", tolerance)])
+    verdict = read(Verdict, answer)
     if options.json:
-        output.print_json(found)
+        output.print_json(answer)
     else:
         _print(verdict, options, tolerance)
         if options.b.isdecimal():
@@ -104,15 +104,15 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     words = WORDS_OF_VALUES if by_values else WORDS
     counts = ", ".join(f"{verdict.counts[name]} {words[name]}" for name in EXIT_CODES)
     if by_values:
-        said = _sentence_of_values(verdict.outcome, options, tolerance)
+        sentence = _sentence_of_values(verdict.outcome, options, tolerance)
     else:
         failed = [row for row in rows if row.outcome == "fails"]
-        said = _sentence(verdict.outcome, options, tolerance, may_be_drift=all(row.order for row in failed))
+        sentence = _sentence(verdict.outcome, options, tolerance, may_be_drift=all(row.order for row in failed))
     print()
     for row in rows:
         if row.sentence:
             print(output.printable(row.sentence))
-    print(f"{said} {_advice(rows, options)}Rows: {counts}.")
+    print(f"{sentence} {_advice(rows, options)}Rows: {counts}.")
     for limit in verdict.limits:
         print(f"Limit: {limit}")
 

@@ -42,13 +42,13 @@ def _home(environment: Mapping[str, str]) -> Path:
 def read_configuration(environment: Mapping[str, str], *, url: str = "", ca_file: str = "") -> Configuration:
     """Options first, then the environment, then the file. Raises UsageError."""
     path = Path(environment.get(FILE) or default_file(environment))
-    kept = _read_file(path, optional=FILE not in environment)
-    token = environment.get(TOKEN, "").strip() or kept.get("token", "")
-    allow_http = (environment.get(ALLOW_HTTP) or kept.get("allow_http", "")) in ("1", "true", "True")
+    of_file = _read_file(path, optional=FILE not in environment)
+    token = environment.get(TOKEN, "").strip() or of_file.get("token", "")
+    allow_http = (environment.get(ALLOW_HTTP) or of_file.get("allow_http", "")) in ("1", "true", "True")
     return Configuration(
-        url=_checked_url(url or environment.get(URL) or kept.get("url", ""), path, allow_http=allow_http),
+        url=_checked_url(url or environment.get(URL) or of_file.get("url", ""), path, allow_http=allow_http),
         token=_checked_token(token, path),
-        ca_file=_checked_ca_file(ca_file or environment.get(CA_FILE) or kept.get("ca_file", "")),
+        ca_file=_checked_ca_file(ca_file or environment.get(CA_FILE) or of_file.get("ca_file", "")),
     )
 
 
@@ -56,7 +56,7 @@ def _read_file(path: Path, *, optional: bool) -> dict[str, str]:
     try:
         with path.open("rb") as file:
             _check_mode(path, os.fstat(file.fileno()).st_mode)
-            found = tomllib.load(file)
+            values = tomllib.load(file)
     except OSError as error:
         if optional and isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError):
             return {}
@@ -66,10 +66,10 @@ def _read_file(path: Path, *, optional: bool) -> dict[str, str]:
         raise UsageError(
             f'{path} is not valid TOML. It has lines such as url = "https://sweetspot.example".'
         ) from error
-    unknown = [key for key in found if key not in _KEYS]
+    unknown = [key for key in values if key not in _KEYS]
     if unknown:
         raise UsageError(f"{path}: there is no setting `{unknown[0]}`. Use {', '.join(_KEYS)}.")
-    return {key: str(value) for key, value in found.items()}
+    return {key: str(value) for key, value in values.items()}
 
 
 def _check_mode(path: Path, mode: int) -> None:

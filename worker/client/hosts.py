@@ -24,11 +24,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run_hosts(options: argparse.Namespace, server: Server) -> ExitCode:
     if options.host:
         return _one_host(options, server)
-    found = list(server.items("hosts"))
+    hosts = list(server.items("hosts"))
     if options.json:
-        output.print_json(found)
+        output.print_json(hosts)
     else:
-        print(output.table(("host", "state", "last seen", "worker"), [_host_row(read(Host, one)) for one in found]))
+        print(output.table(("host", "state", "last seen", "worker"), [_host_row(read(Host, host)) for host in hosts]))
     return ExitCode.OK
 
 
@@ -37,11 +37,11 @@ def _host_row(host: Host) -> tuple[str, ...]:
 
 
 def _one_host(options: argparse.Namespace, server: Server) -> ExitCode:
-    found = server.get(f"hosts/{quote(options.host, safe='')}")
+    host = server.get(f"hosts/{quote(options.host, safe='')}")
     if options.json:
-        output.print_json(found)
+        output.print_json(host)
     else:
-        rows = [_target_row(read(Target, one)) for one in found["targets"]]
+        rows = [_target_row(read(Target, target)) for target in host["targets"]]
         print(output.table(("target", "kind", "size", "model", "serial to arm", "state"), rows))
     return ExitCode.OK
 
@@ -77,9 +77,9 @@ def _target_name(host: str, name: str) -> str:
 def run_enrol(options: argparse.Namespace, server: Server) -> ExitCode:
     """A line for each host as soon as it is made, so that none is lost if a later one is refused."""
     for name in options.names:
-        found = server.post("enrolments", {"slug": name})
+        enrolment = server.post("enrolments", {"slug": name})
         if options.json:
-            output.print_json({"host": name, **found})
+            output.print_json({"host": name, **enrolment})
         else:
-            print(f"{name}\t{found['line']}", flush=True)
+            print(f"{name}\t{enrolment['line']}", flush=True)
     return ExitCode.OK

@@ -45,10 +45,10 @@ def run_import(options: argparse.Namespace, server: Server) -> ExitCode:
         content_type = _write_form(body, fields, options.paths)
         if body.tell() > MAX_BYTES:
             raise UsageError("These files are more than 512 MiB after compression. Import them in several parts.")
-        found = server.upload("imports", body, content_type)
-    made = read(Import, found)
+        answer = server.upload("imports", body, content_type)
+    made = read(Import, answer)
     if options.json:
-        output.print_json(found)
+        output.print_json(answer)
     else:
         _print(made, server)
     return ExitCode.OK if made.results_made else ExitCode.FAILED
@@ -93,13 +93,13 @@ def _write_archive(body: IO[bytes], paths: Sequence[Path]) -> None:
 
 def _files(path: Path, top: Path) -> Iterator[tuple[Path, str]]:
     """Files with their names in the archive, which begin where the given paths differ."""
-    for found in sorted(path.rglob("*")) if path.is_dir() else [path]:
-        if found.is_file() and not found.is_symlink():
-            yield found, found.relative_to(top).as_posix()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file() and not file.is_symlink():
+            yield file, file.relative_to(top).as_posix()
 
 
 def _print(made: Import, server: Server) -> None:
-    told = f"{made.results_made} results from {made.files_read} files, {made.files_refused} of them left out"
-    print(output.printable(f"Import {made.number} “{made.title}”: {told}. {server.page(f'imports/{made.number}/')}"))
+    summary = f"{made.results_made} results from {made.files_read} files, {made.files_refused} of them left out"
+    print(output.printable(f"Import {made.number} “{made.title}”: {summary}. {server.page(f'imports/{made.number}/')}"))
     for reason, count in made.refused.items():
         output.remark(f"  {count} left out: {reason}")

@@ -70,15 +70,15 @@ def run_push(options: argparse.Namespace, server: Server) -> ExitCode:
     if not name or name == "-":
         raise UsageError("The plan needs a name: --name nightly")
     try:
-        found, is_new = server.put(f"plans/{quote(name, safe='')}", _plan(options, options.file))
+        pushed, is_new = server.put(f"plans/{quote(name, safe='')}", _plan(options, options.file))
     except Refused as refused:
         return _refused_file(options.file, refused)
     if options.json:
-        output.print_json(found)
+        output.print_json(pushed)
     else:
         state = "saved" if is_new else "has this content already, nothing was saved"
-        page = server.page(f"plans/{found['plan']}/")
-        print(f"Plan {found['plan']} version {found['number']} {state}: {page}")
+        page = server.page(f"plans/{pushed['plan']}/")
+        print(f"Plan {pushed['plan']} version {pushed['number']} {state}: {page}")
     return ExitCode.OK
 
 
@@ -88,10 +88,10 @@ def run_from(options: argparse.Namespace, server: Server) -> ExitCode:
     text = _text(options.source) if is_file else options.source
     body = _job_file(options, text) | {"title": options.title}
     try:
-        found = server.post("job-files/yaml", body, repeat=True)
+        answer = server.post("job-files/yaml", body, repeat=True)
     except Refused as refused:
         return _refused_file("The job file" if is_file else "The command", refused)
-    print(output.printable(found["yaml"].rstrip()))
+    print(output.printable(answer["yaml"].rstrip()))
     return ExitCode.OK
 
 

@@ -32,19 +32,19 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def run_results(options: argparse.Namespace, server: Server) -> ExitCode:
-    asked = _pairs(options.filters)
+    query = _pairs(options.filters)
     if options.parquet:
         limit = [("limit", options.limit)] if options.limit else []
-        _download_parquet(server, [*asked, *limit], options.parquet)
+        _download_parquet(server, [*query, *limit], options.parquet)
         return ExitCode.OK
     most = options.limit or (None if options.csv or options.json else SHOWN)
-    found = list(once_each(server.items("results", asked, most=most)))
+    results = list(once_each(server.items("results", query, most=most)))
     if options.json:
-        output.print_json(found)
+        output.print_json(results)
     elif options.csv:
-        _write_csv(found)
+        _write_csv(results)
     else:
-        _print_table(found, most)
+        _print_table(results, most)
     return ExitCode.OK
 
 
@@ -86,21 +86,21 @@ def _columns(rows: Iterable[dict[str, Any]]) -> list[str]:
     return sorted(names, key=lambda name: "." in name)
 
 
-def _write_csv(found: Sequence[dict[str, Any]]) -> None:
-    rows = [flat(item) for item in found]
+def _write_csv(results: Sequence[dict[str, Any]]) -> None:
+    rows = [flat(item) for item in results]
     writer = csv.DictWriter(sys.stdout, _columns(rows), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
 
 
-def _download_parquet(server: Server, asked: Pairs, path: Path) -> None:
+def _download_parquet(server: Server, query: Pairs, path: Path) -> None:
     """An interrupted download leaves no file of this name."""
     if not path.name:
         raise UsageError(f"{path} is not a file. Write --parquet results.parquet.")
     part = path.with_name(f"{path.name}.part")
     try:
         with part.open("w+b") as file:
-            server.download("results.parquet", asked, file)
+            server.download("results.parquet", query, file)
             _check_parquet(file)
         part.replace(path)
     except OSError as error:
@@ -117,14 +117,14 @@ def _check_parquet(file: IO[bytes]) -> None:
         raise ClientError("The server sent no whole Parquet file. Is the address that of a Sweetspot server?")
 
 
-def _print_table(found: Sequence[dict[str, Any]], most: int | None) -> None:
-    if not found:
+def _print_table(results: Sequence[dict[str, Any]], most: int | None) -> None:
+    if not results:
         return output.remark("No results match.")
-    points = [item["point"] for item in found]
+    points = [item["point"] for item in results]
     varying = varying_factors(points)
     head = ("run", "target", "direction", *varying, "repeat", "IOPS", "bandwidth", "mean", "p99")
-    print(output.table(head, [_row(item, varying) for item in found]))
-    if len(found) == most:
+    print(output.table(head, [_row(item, varying) for item in results]))
+    if len(results) == most:
         output.remark(f"Only the newest {most} results are shown. Use --limit, --csv, --json or a filter.")
 
 

@@ -64,13 +64,13 @@ def _add_waiting(parser: argparse.ArgumentParser) -> None:
 def run_run(options: argparse.Namespace, server: Server) -> ExitCode:
     if Path(options.plan).suffix in (".yaml", ".yml", ".json"):
         raise UsageError(f"`run` takes the name of a saved plan. First: sweetspot plan push {options.plan}")
-    found = _start(options, server)
-    run = read(Run, found)
+    started = _start(options, server)
+    run = read(Run, started)
     if options.wait:
         output.remark(_started(run, server))
         return _wait(options, server, run.number)
     if options.json:
-        output.print_json(found)
+        output.print_json(started)
     else:
         print(_started(run, server))
     return ExitCode.OK
@@ -97,17 +97,17 @@ def run_wait(options: argparse.Namespace, server: Server) -> ExitCode:
 
 
 def _wait(options: argparse.Namespace, server: Server, number: int) -> ExitCode:
-    found = None
+    run = None
     reporter = _Reporter()
     try:
-        for found in _until_end(server, number, options.timeout):
-            reporter.show(found)
+        for run in _until_end(server, number, options.timeout):
+            reporter.show(run)
     except KeyboardInterrupt as error:
         words = f"Run {number} continues on the server. To wait again: sweetspot wait {number}"
         raise Interrupted(f"{words} – to stop it: sweetspot cancel {number}") from error
     finally:
         reporter.close()
-    return _ended(options, server, found)
+    return _ended(options, server, run)
 
 
 def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[Any]:
@@ -116,9 +116,9 @@ def _until_end(server: Server, number: int, timeout: float | None) -> Iterator[A
     while True:
         left = WAIT_S if end is None else max(0.0, min(WAIT_S, end - monotonic()))
         asked_at = monotonic()
-        found = _patiently(server, number, left)
-        yield found
-        if found["state"] in ENDED:
+        run = _patiently(server, number, left)
+        yield run
+        if run["state"] in ENDED:
             return
         if end is not None and monotonic() >= end:
             raise TimedOut(f"Run {number} has not ended and continues. To wait again: sweetspot wait {number}")
@@ -146,8 +146,8 @@ class _Reporter:
         self._is_terminal = sys.stderr.isatty()
         self._last, self._at, self._width = "", float("-inf"), 0
 
-    def show(self, found: Any) -> None:
-        line = output.printable(progress_line(read(Run, found), read(Progress, found["progress"])))
+    def show(self, run: Any) -> None:
+        line = output.printable(progress_line(read(Run, run), read(Progress, run["progress"])))
         if self._is_terminal:
             print(f"\r{line:<{self._width}}", end="", file=sys.stderr, flush=True)
             self._width = len(line)
@@ -205,12 +205,12 @@ def run_cancel(options: argparse.Namespace, server: Server) -> ExitCode:
 
 def run_runs(options: argparse.Namespace, server: Server) -> ExitCode:
     named = {"plan": options.plan, "host": options.host, "state": options.state}
-    found = list(server.items("runs", [(key, text) for key, text in named.items() if text], most=options.limit))
+    runs = list(server.items("runs", [(key, text) for key, text in named.items() if text], most=options.limit))
     if options.json:
-        output.print_json(found)
+        output.print_json(runs)
     else:
         head = ("run", "plan", "state", "done", "failed", "by", "created", "note")
-        print(output.table(head, [_row(read(Run, one)) for one in found]))
+        print(output.table(head, [_row(read(Run, run)) for run in runs]))
     return ExitCode.OK
 
 

@@ -63,8 +63,8 @@ class Server:
 
     def put(self, path: str, body: object) -> tuple[Any, bool]:
         """The answer, and whether something was made: status 201."""
-        status, found = self._repeated("PUT", path, (), body, PAUSES_S)
-        return found, status == http.HTTPStatus.CREATED
+        status, answer = self._repeated("PUT", path, (), body, PAUSES_S)
+        return answer, status == http.HTTPStatus.CREATED
 
     def post(self, path: str, body: object = None, *, repeat: bool = False) -> Any:
         """`repeat` for requests that are safe to repeat."""
@@ -75,10 +75,10 @@ class Server:
         offset = 0
         while most is None or offset < most:
             size = PAGE if most is None else min(PAGE, most - offset)
-            found = self.get(path, [*query, ("limit", size), ("offset", offset)])
-            yield from found["items"]
+            page = self.get(path, [*query, ("limit", size), ("offset", offset)])
+            yield from page["items"]
             offset += size
-            if offset >= found["count"]:
+            if offset >= page["count"]:
                 return
 
     def download(self, path: str, query: Pairs, into: IO[bytes]) -> None:
@@ -107,9 +107,9 @@ class Server:
 
     def _once(self, request: Request) -> tuple[int, Any]:
         """The status and the answer, read as JSON."""
-        own = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
+        own_headers = {"Authorization": f"Bearer {self._token}", "User-Agent": f"sweetspot/{__version__}"}
         try:
-            status, content = self._transport(replace(request, headers={**own, **request.headers}))
+            status, content = self._transport(replace(request, headers={**own_headers, **request.headers}))
         except (OSError, http.client.HTTPException) as error:
             raise Unreachable(self._unreachable(error)) from error
         return status, _answer(status, content, self.url)
@@ -129,20 +129,20 @@ def _answer(status: int, content: bytes, url: str) -> Any:
     if 300 <= status < 400:
         raise ClientError(f"{url} redirects to another address. Use that address instead.")
     try:
-        found = json.loads(content) if content else None
+        decoded = json.loads(content) if content else None
     except ValueError as error:
         raise ClientError(f"{url} answered with status {status} and no JSON. Is it a Sweetspot server?") from error
     if status < 300:
-        return found
-    code, message = _problem(found)
+        return decoded
+    code, message = _problem(decoded)
     if status >= 500:
         raise ServerFailed(f"The server failed (status {status}): {message} Ask its administrator for the log.")
     raise Refused(_hint(status, message), status=status, code=code)
 
 
-def _problem(found: object) -> tuple[str, str]:
-    if isinstance(found, dict):
-        return str(found.get("code", "")), str(found.get("message", ""))
+def _problem(answer: object) -> tuple[str, str]:
+    if isinstance(answer, dict):
+        return str(answer.get("code", "")), str(answer.get("message", ""))
     return "", ""
 
 

@@ -154,9 +154,9 @@ def examine_types() -> int:
 
 
 def _subclasses(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
-    for found in kind.__subclasses__():
-        yield found
-        yield from _subclasses(found)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 class TargetKind(StrEnum):

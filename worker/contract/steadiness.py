@@ -128,8 +128,8 @@ def worst(streams: Iterable[Iterable[Timed]]) -> Steadiness:
     return least_steady(steadiness(samples) for samples in streams)
 
 
-def least_steady(found: Iterable[Steadiness]) -> Steadiness:
-    return min(found, key=lambda each: _SEVERITY.index(each.verdict), default=_NOTHING)
+def least_steady(judgements: Iterable[Steadiness]) -> Steadiness:
+    return min(judgements, key=lambda each: _SEVERITY.index(each.verdict), default=_NOTHING)
 
 
 def steadiness_in(samples: Sequence[Timed], from_ms: int, to_ms: int) -> Steadiness:
@@ -166,17 +166,17 @@ def _judged(rates: Series, stalls_s: Sequence[float], silent_s: int) -> Steadine
     stall_s, stalled_s = round(longest_s), round(sum(stalls_s))
     if silent_s > max(stall_s, STALL_S):  # one long sample: a stall of unknown shape
         longest_s, stall_s, stalled_s = silent_s, silent_s, max(stalled_s, silent_s)
-    found = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
+    judgement = Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
     if len(rates) < MIN_SECONDS or usual_rate(rates) < MIN_IOS_PER_S:
-        return found
+        return judgement
     mean = fmean(rates)
     at, step, step_explains = _step(rates)
     change, residuals, line_explains = line(rates)
     before, start = fmean(rates[:at]), mean - change / 2
     variation = sqrt(_power(residuals) / (len(residuals) - 2)) / mean
     correlated = autocorrelation(residuals)
-    found = msgspec.structs.replace(
-        found, step_at_s=at, step=step / before if before else 0.0, variation=variation,
+    judgement = msgspec.structs.replace(
+        judgement, step_at_s=at, step=step / before if before else 0.0, variation=variation,
         drift=max(-1.0, change / start) if start > 0 else 0.0, autocorrelation=correlated,
     )  # fmt: skip
     least = STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
@@ -187,7 +187,7 @@ def _judged(rates: Series, stalls_s: Sequence[float], silent_s: int) -> Steadine
         Verdict.BURSTY: variation**2 - 1 / mean >= BURSTS**2,
     }
     verdict = next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
-    return msgspec.structs.replace(found, verdict=verdict)
+    return msgspec.structs.replace(judgement, verdict=verdict)
 
 
 def usual_rate(rates: Series) -> float:
@@ -214,7 +214,7 @@ def per_second(samples: Iterable[Timed]) -> list[float]:
     offsets = sorted(counted)
     totals = list(accumulate(counted[offset] for offset in offsets))
     seconds = min(offsets[-1] // 1000, MAX_SECONDS)
-    found, at, before = [], 0, 0.0
+    rates, at, before = [], 0, 0.0
     for end_ms in range(0, 1000 * seconds + 1, 1000):
         while at + 1 < len(offsets) and offsets[at + 1] <= end_ms:
             at += 1
@@ -222,9 +222,9 @@ def per_second(samples: Iterable[Timed]) -> list[float]:
         if at + 1 < len(offsets) and end_ms > offsets[at]:
             share = (end_ms - offsets[at]) / (offsets[at + 1] - offsets[at])
             total += share * (totals[at + 1] - totals[at])
-        found.append(total - before)
+        rates.append(total - before)
         before = total
-    return found[1:]
+    return rates[1:]
 
 
 def _counted(samples: Iterable[Timed]) -> dict[tuple[int, int], float]:

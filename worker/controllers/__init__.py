@@ -51,7 +51,7 @@ def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
                 problems.setdefault(driver, []).append(str(error))
         else:
             named_controllers += [(adapter.name, each) for each in listed if not _known(each, named_controllers)]
-    return ToolAnswers(tuple(named_controllers), {driver: " ".join(said) for driver, said in problems.items()})
+    return ToolAnswers(tuple(named_controllers), {driver: " ".join(messages) for driver, messages in problems.items()})
 
 
 def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
@@ -61,8 +61,8 @@ def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
     return adapter.read_controllers()
 
 
-def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> bool:
-    return bool(controller.address) and any(each.address == controller.address for _, each in found)
+def _known(controller: Controller, listed: Iterable[tuple[str, Controller]]) -> bool:
+    return bool(controller.address) and any(each.address == controller.address for _, each in listed)
 
 
 def adapter_named(name: str) -> Adapter:
@@ -87,10 +87,10 @@ def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
     return {address: driver for address, driver in bound.items() if driver in WITH_A_TOOL}
 
 
-def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
+def by_address(answers: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
     """Controllers by PCI address. Without an address, a controller is used if only one function matches."""
     matched = {}
-    for name, controller in told.controllers:
+    for name, controller in answers.controllers:
         adapter = adapter_named(name)
         its_own = [address for address, driver in drivers.items() if driver in adapter.drivers]
         if controller.address in its_own:
@@ -101,22 +101,22 @@ def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple
 
 
 def take(
-    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: ToolAnswers, sys: Path = SYS
+    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], answers: ToolAnswers, sys: Path = SYS
 ) -> tuple[Controller, ...]:
     """A controller for each storage function that is a RAID controller or a SAS or SCSI adapter."""
     ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
     disks = [device for device in devices if not device.parents and device.kind == "disk"]
-    known = by_address(told, {function.address: function.driver for function in ours})
-    with_function = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
-    lost = [each for _, each in told.controllers if not any(each is one for _, one in known.values())]
+    known = by_address(answers, {function.address: function.driver for function in ours})
+    with_function = [_one(function, known.get(function.address), disks, answers, sys) for function in ours]
+    lost = [each for _, each in answers.controllers if not any(each is placed for _, placed in known.values())]
     return (*with_function, *(replace(each, problem=_UNPLACED) for each in lost))
 
 
 def _one(
     function: PciFunction,
-    told: tuple[Adapter, Controller] | None,
+    of_tool: tuple[Adapter, Controller] | None,
     disks: list[BlockDevice],
-    said: ToolAnswers,
+    answers: ToolAnswers,
     sys: Path,
 ) -> Controller:
     behind = [disk for disk in disks if disk.controller == function.address]
@@ -130,12 +130,12 @@ def _one(
         bios=_bios(function.address, sys),
         driver=function.driver,
         driver_version=function.driver_version,
-        problem=said.problems.get(function.driver, ""),
+        problem=answers.problems.get(function.driver, ""),
     )
-    if told is None:
+    if of_tool is None:
         hidden = function.driver in WITH_A_TOOL  # the kernel shows virtual drives, not physical ones
         return replace(by_kernel, physical_drives=() if hidden else tuple(_seen(disk, sys) for disk in behind))
-    adapter, controller = told
+    adapter, controller = of_tool
     known = {key: getattr(controller, key) or getattr(by_kernel, key) for key in _EITHER}
     serials = {disk.serial: disk.name for disk in behind if disk.serial}
     return replace(
@@ -151,7 +151,7 @@ _EITHER = ("address", "vendor", "model", "subsystem", "firmware", "bios", "drive
 
 def _bios(address: str, sys: Path) -> str:
     hosts = (sys / "bus/pci/devices" / address).glob("host*/scsi_host/host*")
-    return next((found for host in hosts for name in _BIOS if (found := text(host / name))), "")[:MAX_LABEL]
+    return next((version for host in hosts for name in _BIOS if (version := text(host / name))), "")[:MAX_LABEL]
 
 
 def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:

@@ -91,43 +91,43 @@ def controller(
     )
 
 
-def _battery(told: str) -> Battery | None:
+def _battery(status: str) -> Battery | None:
     """The battery without its charge, which changes by itself."""
-    if not told:
+    if not status:
         return None
-    percent = re.search(r"([0-9]+) ?%", told)
+    percent = re.search(r"([0-9]+) ?%", status)
     if percent is None:
-        return Battery(kind="battery", state=told[:MAX_LABEL])
+        return Battery(kind="battery", state=status[:MAX_LABEL])
     return Battery(kind="battery", state="charged" if int(percent[1]) >= 95 else "charging")
 
 
-def volume(number: str, told: Fields) -> VirtualDrive:
-    cache = "".join((told.get("cache mode") or told.get("cache attribute", "")).lower().replace("-", "").split())
+def volume(number: str, values: Fields) -> VirtualDrive:
+    cache = "".join((values.get("cache mode") or values.get("cache attribute", "")).lower().replace("-", "").split())
     write = next((meaning for word, meaning in _WRITE.items() if cache.startswith(word)), "")
     return VirtualDrive(
         number=number,
-        target=told.get("scsi ch/id/lun", ""),
-        name=base.known(told.get("volume set name", "")),
-        level=base.level(told.get("raid level", "")),
-        strip_bytes=base.size(f"{told.get('stripe size', '').removesuffix('Bytes')}B", unit=base.KIB),
-        size_bytes=base.size(told.get("volume capacity", ""), unit=1000),
-        state=base.known(told.get("volume state", "")),
+        target=values.get("scsi ch/id/lun", ""),
+        name=base.known(values.get("volume set name", "")),
+        level=base.level(values.get("raid level", "")),
+        strip_bytes=base.size(f"{values.get('stripe size', '').removesuffix('Bytes')}B", unit=base.KIB),
+        size_bytes=base.size(values.get("volume capacity", ""), unit=1000),
+        state=base.known(values.get("volume state", "")),
         write_cache=write,
         write_cache_now=write,
     )
 
 
-def physical_drive(number: str, told: Fields) -> PhysicalDrive:
+def physical_drive(number: str, values: Fields) -> PhysicalDrive:
     """A drive; its position is a channel, or enclosure and slot."""
-    place = told.get("ide channel") or told.get("device location") or number
-    mode = told.get("current sata mode") or told.get("device type", "")
+    place = values.get("ide channel") or values.get("device location") or number
+    mode = values.get("current sata mode") or values.get("device type", "")
     return PhysicalDrive(
         slot=place[:MAX_LABEL],
-        model=base.known(told.get("model name", "")),
-        serial=base.known(told.get("serial number", "")),
-        firmware=base.known(told.get("firmware rev.", "")),
-        state=base.known(told.get("device state", "")),
-        size_bytes=base.size(told.get("disk capacity", ""), unit=1000),
+        model=base.known(values.get("model name", "")),
+        serial=base.known(values.get("serial number", "")),
+        firmware=base.known(values.get("firmware rev.", "")),
+        state=base.known(values.get("device state", "")),
+        size_bytes=base.size(values.get("disk capacity", ""), unit=1000),
         interface=next((word for word in ("SATA", "SAS") if word in mode), ""),
         link_bits_per_s=_sata_rate(mode),
     )

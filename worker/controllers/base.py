@@ -119,10 +119,10 @@ class Adapter(ABC):
 
 
 def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) -> VirtualDrive:
-    found = next((drive for drive in drives if drive.number == number), None)
-    if found is None:
+    match = next((drive for drive in drives if drive.number == number), None)
+    if match is None:
         raise adapter.refused(f"virtual drive {number} no longer exists")
-    return found
+    return match
 
 
 _TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h

@@ -123,21 +123,21 @@ def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical
     )
 
 
-def _address(told: Fields) -> str:
+def _address(values: Fields) -> str:
     """Hexadecimal numbers, without the domain."""
     try:
-        bus, device, function = (int(told[f"{name} number"], 16) for name in ("bus", "device", "function"))
+        bus, device, function = (int(values[f"{name} number"], 16) for name in ("bus", "device", "function"))
     except (KeyError, ValueError):
         return ""
     return f"0000:{bus:02x}:{device:02x}.{function:x}"
 
 
-def _battery(told: Fields, present: str) -> Battery | None:
-    kind = base.known(told.get("batterytype", ""))
-    state = base.known(told.get("battery state", ""))
-    if told.get("battery replacement required", "").lower() == "yes":
+def _battery(values: Fields, present: str) -> Battery | None:
+    kind = base.known(values.get("batterytype", ""))
+    state = base.known(values.get("battery state", ""))
+    if values.get("battery replacement required", "").lower() == "yes":
         state = ", ".join(filter(None, (state, "replacement required")))
-    if told.get("learn cycle active", "").lower() == "yes":
+    if values.get("learn cycle active", "").lower() == "yes":
         state = ", ".join(filter(None, (state, "learn cycle active")))
     return Battery(kind=kind or "BBU", state=state or present) if kind or state or present else None
 
@@ -192,18 +192,18 @@ def _first(meanings: dict[str, str], spelt: Lines) -> str:
     return next((meanings[word] for word in spelt if word in meanings), "")
 
 
-def _level(told: Fields) -> str:
+def _level(values: Fields) -> str:
     """`Primary-5, Secondary-3`, or Secondary-0 with several spans: a stripe over RAID 5."""
-    match = _LEVEL.search(told.get("raid level", ""))
+    match = _LEVEL.search(values.get("raid level", ""))
     if not match:
-        return base.known(told.get("raid level", ""))
-    spans = told.get("span depth", "1")
+        return base.known(values.get("raid level", ""))
+    spans = values.get("span depth", "1")
     striped = match[2] != "0" or (spans.isdecimal() and int(spans) > 1)
     return f"RAID{match[1]}{'0' if striped else ''}"
 
 
-def _slot(told: Fields) -> str:
-    return f"{base.known(told.get('enclosure device id', ''))}:{told.get('slot number', '')}"
+def _slot(values: Fields) -> str:
+    return f"{base.known(values.get('enclosure device id', ''))}:{values.get('slot number', '')}"
 
 
 def _physical_drive(lines: Lines) -> PhysicalDrive:
@@ -225,9 +225,9 @@ def _physical_drive(lines: Lines) -> PhysicalDrive:
     )
 
 
-def _drive_state(told: Fields) -> str:
-    state = base.known(told.get("firmware state", ""))
-    foreign = base.known(told.get("foreign state", "")).lower() not in ("", "none")
+def _drive_state(values: Fields) -> str:
+    state = base.known(values.get("firmware state", ""))
+    foreign = base.known(values.get("foreign state", "")).lower() not in ("", "none")
     return f"{state}, foreign" if foreign else state
 
 

@@ -42,8 +42,8 @@ class Ssacli(Adapter):
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         """Reads the whole controller, because only its section shows whether the cache is active."""
-        said = self.say("ctrl", f"slot={controller}", "show", "config", "detail")
-        drives = tuple(drive for each in controllers(said) for drive in each.virtual_drives)
+        text = self.say("ctrl", f"slot={controller}", "show", "config", "detail")
+        drives = tuple(drive for each in controllers(text) for drive in each.virtual_drives)
         return find_drive(self, drives, number)
 
     def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
@@ -100,17 +100,17 @@ def _is_head(line: str) -> bool:
     return bool(line.strip()) and ":" not in line and bool(re.search(r"\bat Port\b|\bSEP\b|Expander|assigned", line))
 
 
-def _cache(told: str) -> int | None:
+def _cache(size: str) -> int | None:
     """`512 MB`, `1.0 GB`, `2.0`."""
-    cache_bytes = base.size(told if "B" in told else f"{told} GB", unit=base.KIB) if told else None
+    cache_bytes = base.size(size if "B" in size else f"{size} GB", unit=base.KIB) if size else None
     return cache_bytes or None
 
 
-def _battery(told: Fields) -> Battery | None:
-    count, source = told.get("battery/capacitor count", ""), base.known(told.get("cache backup power source", ""))
+def _battery(values: Fields) -> Battery | None:
+    count, source = values.get("battery/capacitor count", ""), base.known(values.get("cache backup power source", ""))
     if count == "0":
         return Battery(kind=source or "battery", state="absent")
-    state = base.known(told.get("battery/capacitor status", ""))
+    state = base.known(values.get("battery/capacitor status", ""))
     return Battery(kind=source or "battery", state=state) if source or state else None
 
 
@@ -169,18 +169,18 @@ def _physical_drives(lines: Lines) -> Iterator[PhysicalDrive]:
             yield _physical_drive(match[1], _own(lines[place + 1 :]))
 
 
-def _physical_drive(slot: str, told: Fields) -> PhysicalDrive:
-    interface = told.get("interface type", "")
+def _physical_drive(slot: str, values: Fields) -> PhysicalDrive:
+    interface = values.get("interface type", "")
     return PhysicalDrive(
         slot=slot,
-        model=" ".join(base.known(told.get("model", "")).split()),
-        serial=base.known(told.get("serial number", "")),
-        firmware=base.known(told.get("firmware revision", "")),
-        state=base.known(told.get("status", "")),
-        size_bytes=base.size(told.get("size", ""), unit=1000),
+        model=" ".join(base.known(values.get("model", "")).split()),
+        serial=base.known(values.get("serial number", "")),
+        firmware=base.known(values.get("firmware revision", "")),
+        state=base.known(values.get("status", "")),
+        size_bytes=base.size(values.get("size", ""), unit=1000),
         medium="SSD" if "solid state" in interface.lower() else "HDD" if interface else "",
         interface=next((word for word in ("SAS", "SATA", "NVMe") if word.lower() in interface.lower()), ""),
-        link_bits_per_s=base.rate(told.get("phy transfer rate", "")),
+        link_bits_per_s=base.rate(values.get("phy transfer rate", "")),
     )
 
 

@@ -44,7 +44,7 @@ class Storcli(Adapter):
         self.programs = programs
 
     def read_controllers(self) -> tuple[Controller, ...]:
-        return tuple(self._controller(number, told) for number, told in self._show("/call"))
+        return tuple(self._controller(number, data) for number, data in self._show("/call"))
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         answers = self._show(f"/c{controller}/v{number}")
@@ -68,11 +68,11 @@ class Storcli(Adapter):
 
     # ---- calling the tool
 
-    def _controller(self, number: str, told: Fields) -> Controller:
-        virtual = next((data for _, data in self._show(f"/c{number}/vall")), {})
+    def _controller(self, number: str, data: Fields) -> Controller:
+        virtual = next((each for _, each in self._show(f"/c{number}/vall")), {})
         physical = self._show(f"/c{number}/eall/sall") or self._show(f"/c{number}/sall")  # without enclosures
-        drives = tuple(drive for _, data in physical for drive in physical_drives(data))
-        return controller(number, told, self.name, virtual_drives(virtual), drives)
+        drives = tuple(drive for _, each in physical for drive in physical_drives(each))
+        return controller(number, data, self.name, virtual_drives(virtual), drives)
 
     def _show(self, place: str) -> list[tuple[str, Fields]]:
         """Number and data of each controller; drives may be missing."""
@@ -118,37 +118,37 @@ def _reason(status: Fields) -> str:
 
 
 def controller(
-    number: str, told: Fields, tool: str, virtual: tuple[VirtualDrive, ...], physical: tuple[PhysicalDrive, ...]
+    number: str, data: Fields, tool: str, virtual: tuple[VirtualDrive, ...], physical: tuple[PhysicalDrive, ...]
 ) -> Controller:
-    """`told` is the data of `/cN show all`; parts are missing for host bus adapters."""
-    basics, version, hardware, bus = (_part(told, key) for key in ("Basics", "Version", "HwCfg", "Bus"))
+    """`data` is that of `/cN show all`; parts are missing for host bus adapters."""
+    basics, version, hardware, bus = (_part(data, key) for key in ("Basics", "Version", "HwCfg", "Bus"))
     return Controller(
-        address=_address(base.known(basics.get("PCI Address") or told.get("PCI Address", ""))),
-        tool=" ".join((tool, str(told.get("CLI Version", "")).partition(" ")[0])).strip(),
+        address=_address(base.known(basics.get("PCI Address") or data.get("PCI Address", ""))),
+        tool=" ".join((tool, str(data.get("CLI Version", "")).partition(" ")[0])).strip(),
         number=number,
-        model=base.known(basics.get("Model") or told.get("Product Name", "")),
-        serial=base.known(basics.get("Serial Number") or told.get("Serial Number", "")),
-        firmware=base.known(version.get("Firmware Version") or told.get("FW Version", "")),
-        bios=base.known(version.get("Bios Version") or told.get("BIOS Version", "")),
-        driver=base.known(version.get("Driver Name") or told.get("Driver Name", "")),
-        driver_version=base.known(version.get("Driver Version") or told.get("Driver Version", "")),
+        model=base.known(basics.get("Model") or data.get("Product Name", "")),
+        serial=base.known(basics.get("Serial Number") or data.get("Serial Number", "")),
+        firmware=base.known(version.get("Firmware Version") or data.get("FW Version", "")),
+        bios=base.known(version.get("Bios Version") or data.get("BIOS Version", "")),
+        driver=base.known(version.get("Driver Name") or data.get("Driver Name", "")),
+        driver_version=base.known(version.get("Driver Version") or data.get("Driver Version", "")),
         subsystem=_subsystem(bus),
-        state=base.known(_part(told, "Status").get("Controller Status", "")),
+        state=base.known(_part(data, "Status").get("Controller Status", "")),
         cache_bytes=base.size(str(hardware.get("On Board Memory Size", "")), unit=base.KIB) or None,
-        battery=_battery(told, hardware),
+        battery=_battery(data, hardware),
         virtual_drives=virtual,
         physical_drives=physical,
     )
 
 
-def _part(told: Fields, key: str) -> Fields:
-    part = told.get(key)
+def _part(data: Fields, key: str) -> Fields:
+    part = data.get(key)
     return part if isinstance(part, dict) else {}
 
 
-def _address(told: str) -> str:
+def _address(place: str) -> str:
     """Parse `00:03:00:00`: domain, bus, device and function in hexadecimal."""
-    parts = told.split(":")
+    parts = place.split(":")
     try:
         domain, bus, device, function = (int(part, 16) for part in parts)
     except ValueError:
@@ -161,10 +161,10 @@ def _subsystem(bus: Fields) -> str:
     return ":".join(f"{n:04x}" for n in numbers if isinstance(n, int)) if all(numbers) else ""
 
 
-def _battery(told: Fields, hardware: Fields) -> Battery | None:
+def _battery(data: Fields, hardware: Fields) -> Battery | None:
     """The row of a CacheVault or a battery, else the state from the hardware section, which may be `Absent`."""
     for key, kind in (("Cachevault_Info", "CacheVault"), ("BBU_Info", "BBU")):
-        rows = told.get(key)
+        rows = data.get(key)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
             model = base.known(rows[0].get("Model", ""))
             name = kind if model in ("", kind) else f"{kind} {model}"
@@ -173,15 +173,15 @@ def _battery(told: Fields, hardware: Fields) -> Battery | None:
     return Battery(kind="BBU", state=state) if state else None
 
 
-def virtual_drives(told: Fields) -> tuple[VirtualDrive, ...]:
+def virtual_drives(data: Fields) -> tuple[VirtualDrive, ...]:
     """From `/cN/vall show all`: a row, a list of drives and properties for each number."""
     virtual = []
-    for key, rows in told.items():
+    for key, rows in data.items():
         place = re.fullmatch(r"/c[0-9]+/v([0-9]+)", key)
         if place and isinstance(rows, list) and rows:
             number = place[1]
-            drives = told.get(f"PDs for VD {number}") or []
-            virtual.append(_virtual_drive(number, rows[0], _part(told, f"VD{number} Properties"), drives))
+            drives = data.get(f"PDs for VD {number}") or []
+            virtual.append(_virtual_drive(number, rows[0], _part(data, f"VD{number} Properties"), drives))
     return tuple(virtual)
 
 
@@ -221,12 +221,12 @@ def _slot(row: Fields) -> str:
     return str(row.get("EID:Slt", "")).strip()[:MAX_LABEL]
 
 
-def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
+def physical_drives(data: Fields) -> tuple[PhysicalDrive, ...]:
     """From `/cN/eall/sall show all`: a row for each drive, and its attributes under separate keys."""
     drives = []
-    for key, rows in told.items():
+    for key, rows in data.items():
         if re.fullmatch(r"Drive /c[0-9]+(/e[0-9]+)?/s[0-9]+", key) and isinstance(rows, list) and rows:
-            attributes = _part(_part(told, f"{key} - Detailed Information"), f"{key} Device attributes")
+            attributes = _part(_part(data, f"{key} - Detailed Information"), f"{key} Device attributes")
             drives.append(_physical_drive(rows[0], attributes))
     return tuple(drives)
 

@@ -169,14 +169,14 @@ class Writing:
         """The drive's state before the first write."""
         return state_now(self.before, self.at_start)
 
-    def end(self, workloads: Iterable[Workload], told: DriveHealth | None, *, whole: bool) -> None:
-        """Call after the kernel has written everything back. `told`: the drive's health read after that.
+    def end(self, workloads: Iterable[Workload], health: DriveHealth | None, *, whole: bool) -> None:
+        """Call after the kernel has written everything back. `health`: the drive's health read after that.
 
         `whole`: the target was the drive itself, and not a partition of it.
         """
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size) if whole else Manner.OTHER
-        at_end = read_drive_counters(self.name, ask_drive=told is None, told=told)
+        at_end = read_drive_counters(self.name, ask_drive=health is None, told=health)
         record = after_writes(self.before, self.at_start, at_end, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
 
@@ -213,11 +213,11 @@ class TrialDrives:
                 streams_on.setdefault(device, []).append(stream)
                 if size is not None and size != sysfs.size_bytes(device):
                     self._on_partitions.add(device)
-        states = {device: self._state(device, found) for device, found in streams_on.items()}
+        states = {device: self._state(device, streams_of_device) for device, streams_of_device in streams_on.items()}
         return {
             f"stream.{stream.number}.drive_state": states[on].value
-            for on, found in streams_on.items()
-            for stream in found
+            for on, streams_of_device in streams_on.items()
+            for stream in streams_of_device
         }
 
     def _state(self, device: str, streams: list[Stream]) -> DriveState:
@@ -227,11 +227,11 @@ class TrialDrives:
         self._written.append((writing, streams))
         return writing.state
 
-    def end(self, told: Mapping[str, DriveHealth]) -> None:
-        """Call after closing the devices, which flushes the kernel's caches. `told`: the drives' health after that."""
+    def end(self, health: Mapping[str, DriveHealth]) -> None:
+        """Call after closing the devices, which flushes the kernel's caches. `health`: of the drives after that."""
         for writing, streams in self._written:
             workloads, whole = (stream.workload for stream in streams), writing.name not in self._on_partitions
-            writing.end(workloads, told.get(writing.name), whole=whole)
+            writing.end(workloads, health.get(writing.name), whole=whole)
 
 
 def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:

@@ -86,13 +86,13 @@ class Wear:
 
         After a restart of the host, the writes between the last reading and the restart are missing.
         """
-        kept, found = self._kept(), {}
+        readings, written = self._kept(), {}
         for name in names:
-            of = kept.get(sysfs.stable_id(name, self._sys)) if sysfs.exists(name, self._sys) else None
+            of = readings.get(sysfs.stable_id(name, self._sys)) if sysfs.exists(name, self._sys) else None
             now = self._written(name)
             if of is not None and now is not None:
-                found[name] = of.written_bytes + _moved(of.last, current_boot_id(), now)
-        return found
+                written[name] = of.written_bytes + _moved(of.last, current_boot_id(), now)
+        return written
 
     def why_uncounted(self, name: str) -> str:
         """The reason why `written_bytes` leaves this drive out."""
@@ -121,12 +121,12 @@ class Wear:
             save_state(self._path, readings)
         return fresh
 
-    def _reading(self, name: str, moment: ReadingMoment, kept: Mapping[str, Kept]) -> DriveReading | None:
+    def _reading(self, name: str, moment: ReadingMoment, readings: Mapping[str, Kept]) -> DriveReading | None:
         """A reading; None if nothing was written since the last one, or the drive is absent."""
         if not sysfs.exists(name, self._sys):
             return None
         drive, boot, written = sysfs.stable_id(name, self._sys), current_boot_id(), self._written(name)
-        before = kept[drive].last if drive in kept else None
+        before = readings[drive].last if drive in readings else None
         if before and written is not None and (before.boot_id, before.kernel_written_bytes) == (boot, written):
             return None
         return DriveReading(

@@ -56,8 +56,8 @@ def quarantined(state: Path) -> dict[str, str]:
 def refuse_quarantined(drives: Collection[str], state: Path) -> None:
     """`drives`: stable ids."""
     known = quarantined(state)
-    if found := next((drive for drive in drives if drive in known), ""):
-        raise GuardRefused("guard_quarantined", f"The drive is quarantined: {known[found]}.")
+    if drive_in_quarantine := next((drive for drive in drives if drive in known), ""):
+        raise GuardRefused("guard_quarantined", f"The drive is quarantined: {known[drive_in_quarantine]}.")
 
 
 # Arming: a person's permission to overwrite named drives, until a given time.
@@ -110,9 +110,9 @@ def admit(
 def _held(
     entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...], beside: Sequence[Stream]
 ) -> Iterator[OpenTarget]:
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with _refusing_errors(entry):
-            open_target = held.enter_context(_hold(entry, policy, stream, armed_serials, beside))
+            open_target = stack.enter_context(_hold(entry, policy, stream, armed_serials, beside))
 
         def recheck(*, programs: bool) -> None:
             with _refusing_errors(entry):
@@ -139,8 +139,8 @@ def lease_drive(
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
     if problem := entry.purge_problem(method):
         raise GuardRefused("guard_purge_not_permitted", problem)
-    with hold_whole(entry, policy, armed_serials, purpose="Purging needs") as held:
-        yield held
+    with hold_whole(entry, policy, armed_serials, purpose="Purging needs") as drive:
+        yield drive
 
 
 @contextmanager
@@ -162,9 +162,9 @@ def lease_drives(
         known = controllers_now()
         yield tuple(slots.lease(entry, known, armed_serials) for entry in entries)
         return
-    with ExitStack() as held:
+    with ExitStack() as stack:
         yield tuple(
-            held.enter_context(hold_whole(entry, policy, armed_serials, purpose="Layouts need")) for entry in entries
+            stack.enter_context(hold_whole(entry, policy, armed_serials, purpose="Layouts need")) for entry in entries
         )
 
 
@@ -174,10 +174,10 @@ def listed(target: TargetRef, policy: Policy) -> OpenTarget:
     The target is not opened. Raises GuardRefused.
     """
     entry = _entry(target, policy)
-    found = survey(entry)
-    if found.problem:
-        raise GuardRefused("guard_path", found.problem)
-    return OpenTarget(path=found.opens or entry.path, device=found.device, target=entry.id)
+    surveyed = survey(entry)
+    if surveyed.problem:
+        raise GuardRefused("guard_path", surveyed.problem)
+    return OpenTarget(path=surveyed.opens or entry.path, device=surveyed.device, target=entry.id)
 
 
 def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
@@ -185,8 +185,8 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) 
 
     Raises GuardRefused.
     """
-    own = policy.drives(pool.id)
-    if not own or pool.stable_id != policy.identity(pool.id):
+    drives_of_pool = policy.drives(pool.id)
+    if not drives_of_pool or pool.stable_id != policy.identity(pool.id):
         listed = ", ".join(each.id for each in policy.pools) or "none"
         raise GuardRefused(
             "guard_not_in_policy",
@@ -194,7 +194,7 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) 
             "since the run was planned, start a new run.",
         )
     entries = tuple(_entry(drive, policy) for drive in drives)
-    if entries != own[: len(entries)]:
+    if entries != drives_of_pool[: len(entries)]:
         raise GuardRefused("guard_not_in_policy", f"The order's drives are not the first drives of pool {pool.id!r}.")
     return entries
 

@@ -37,7 +37,7 @@ def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *,
         _refuse_if_any_used(name, others, path, strict=writes)
     with Lease(
         path, name=name, twins=others, size_bytes=sysfs.size_bytes(name), writes=writes, exclusive=exclusive
-    ) as held:
+    ) as drive:
         identify(entry, name)
         _check_loop_file(name)
         if exclusive:
@@ -45,50 +45,50 @@ def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *,
             _refuse_if_opened(path, (name, *others), strict=writes)
         if writes:
             refuse_protected(entry, name, policy)
-            refuse_unnamed_signatures(entry, name, str(policy.path), held.fd)
-        yield held
+            refuse_unnamed_signatures(entry, name, str(policy.path), drive.fd)
+        yield drive
 
 
 @contextmanager
 def hold(entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    with lease(entry, policy, armed_serials, writes=stream.workload.writes) as held:
-        _refuse_too_small(stream, held)
-        name, writes = held.name, stream.workload.writes
+    with lease(entry, policy, armed_serials, writes=stream.workload.writes) as drive:
+        _refuse_too_small(stream, drive)
+        name, writes = drive.name, stream.workload.writes
         exclusive = writes or not entry.read_mounted
 
         def recheck(*, programs: bool) -> None:
-            refuse_replaced(held)
+            refuse_replaced(drive)
             if exclusive:
-                held.recheck()
-                _refuse_shared_files((name, *held.twins), strict=writes)
+                drive.recheck()
+                _refuse_shared_files((name, *drive.twins), strict=writes)
             if exclusive and programs:
-                _refuse_if_any_used(name, held.twins, held.path, strict=writes)
-                _refuse_if_opened(held.path, (name, *held.twins), strict=writes)
+                _refuse_if_any_used(name, drive.twins, drive.path, strict=writes)
+                _refuse_if_opened(drive.path, (name, *drive.twins), strict=writes)
 
         watched = writes and ANY_SIGNATURE not in entry.destroy_signatures
-        before = own_signatures(name, held.fd) if watched else ()
+        before = own_signatures(name, drive.fd) if watched else ()
         yield OpenTarget(
-            path=held.path,
-            numbers=held.numbers,
+            path=drive.path,
+            numbers=drive.numbers,
             device=sysfs.whole(name),
-            size_bytes=held.size_bytes,
+            size_bytes=drive.size_bytes,
             target=entry.id,
             recheck=recheck,
         )
         if watched:
-            erase_accidental(name, held.fd, before)
+            erase_accidental(name, drive.fd, before)
 
 
-def refuse_replaced(held: Lease) -> None:
+def refuse_replaced(drive: Lease) -> None:
     """Refuse a block device whose path no longer names the drive that is held. Engines open the path.
 
     While a drive is held, no other drive gets its device numbers. Raises GuardRefused.
     """
-    numbers = _numbers_at(held.path)
+    numbers = _numbers_at(drive.path)
     if not numbers:
-        raise GuardRefused("device_gone", f"{held.path} disappeared after it was checked.")
-    if numbers != held.numbers:
-        raise GuardRefused("guard_path", f"{held.path} no longer names the drive that was checked.")
+        raise GuardRefused("device_gone", f"{drive.path} disappeared after it was checked.")
+    if numbers != drive.numbers:
+        raise GuardRefused("guard_path", f"{drive.path} no longer names the drive that was checked.")
 
 
 def _numbers_at(path: str) -> str:
@@ -103,10 +103,10 @@ def _numbers_at(path: str) -> str:
 @contextmanager
 def hold_whole(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[Lease]:
     """Hold a whole drive that will be overwritten. `purpose` starts the sentence that refuses a partition."""
-    with lease(entry, policy, armed_serials, writes=True) as held:
-        if sysfs.is_partition(held.name):
+    with lease(entry, policy, armed_serials, writes=True) as drive:
+        if sysfs.is_partition(drive.name):
             raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
-        yield held
+        yield drive
 
 
 def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: bool) -> None:
@@ -192,17 +192,17 @@ def resolve(entry: PolicyEntry) -> tuple[str, str]:
 
 def identify(entry: PolicyEntry, name: str) -> None:
     """Refuse a drive other than the one in the policy."""
-    found, own = identity(name), sysfs.serial(name)
-    if found != entry.stable_id:
+    current, serial = identity(name), sysfs.serial(name)
+    if current != entry.stable_id:
         raise GuardRefused(
             "guard_serial_changed",
-            f"{entry.path} is now {found}, but the policy lists {entry.stable_id}. If it is the right one, write "
-            f'stable_id = "{found}" in the [[target]] {entry.id!r} of the policy.',
+            f"{entry.path} is now {current}, but the policy lists {entry.stable_id}. If it is the right one, write "
+            f'stable_id = "{current}" in the [[target]] {entry.id!r} of the policy.',
         )
-    if own != entry.serial and (entry.serial or entry.destroy):
+    if serial != entry.serial and (entry.serial or entry.destroy):
         raise GuardRefused(
             "guard_serial_changed",
-            f"{entry.path} has the serial {own or 'none'}, but the policy lists {entry.serial or 'none'}. "
+            f"{entry.path} has the serial {serial or 'none'}, but the policy lists {entry.serial or 'none'}. "
             "Check the label on the drive, then correct the policy.",
         )
     if sysfs.size_bytes(name) == 0:
@@ -234,8 +234,8 @@ def _refuse_unsafe_loop(name: str) -> None:
 def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
     """Refuse unless the policy allows overwriting this drive and a person has armed it."""
     if not entry.destroy:
-        found = _content(name)
-        content = f" and it contains {found}" if found else ""
+        signatures = _content(name)
+        content = f" and it contains {signatures}" if signatures else ""
         raise GuardRefused(
             "guard_not_destroyable",
             f"{entry.path} would be overwritten{content}; the policy has no destroy = true for {entry.id!r}.",
@@ -281,8 +281,8 @@ def refuse_if_used(name: str, path: str, *, strict: bool) -> None:
     related = (name, *sysfs.above(name), *sysfs.below(name))
     for each in related:
         _refuse_mounted(each, path, now)
-    if found := now.root_disks().intersection((name, *sysfs.below(name))):
-        raise GuardRefused("guard_mounted", f"{path} is on {min(found)}, and this host runs from that disk.")
+    if disks := now.root_disks().intersection((name, *sysfs.below(name))):
+        raise GuardRefused("guard_mounted", f"{path} is on {min(disks)}, and this host runs from that disk.")
     for each in (name, *sysfs.partitions(name)):
         if holders := (*sysfs.holders(each), *usage.kernel_users(each)):
             raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
@@ -372,10 +372,10 @@ def _check_loop_file(name: str) -> None:
         raise GuardRefused("guard_serial_changed", f"the file of {name} is no longer the one at {file}.")
 
 
-def _refuse_too_small(stream: Stream, held: Lease) -> None:
+def _refuse_too_small(stream: Stream, drive: Lease) -> None:
     """The used part, from its offset to its end, must be inside the device."""
     wanted = stream.workload.end_bytes or 0
-    if wanted > held.size_bytes:
+    if wanted > drive.size_bytes:
         raise GuardRefused(
-            "guard_no_space", f"{held.path} has {held.size_bytes} bytes, but the workload needs {wanted}."
+            "guard_no_space", f"{drive.path} has {drive.size_bytes} bytes, but the workload needs {wanted}."
         )

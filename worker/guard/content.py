@@ -60,10 +60,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 class SignatureNotNamed(GuardRefused):
     """Signatures that the policy does not name."""
 
-    def __init__(self, entry: PolicyEntry, policy: str, found: tuple[Found, ...]) -> None:
-        self.found = found
-        self.line = line(entry, found)
-        shown = ", ".join(map(str, found[:_MAX_SHOWN])) + (" …" if len(found) > _MAX_SHOWN else "")
+    def __init__(self, entry: PolicyEntry, policy: str, signatures: tuple[Found, ...]) -> None:
+        self.found = signatures
+        self.line = line(entry, signatures)
+        shown = ", ".join(map(str, signatures[:_MAX_SHOWN])) + (" …" if len(signatures) > _MAX_SHOWN else "")
         super().__init__(
             "guard_signature",
             f"{entry.path} would be overwritten, but it contains {shown}. If nobody needs this data, here or on "
@@ -71,9 +71,9 @@ class SignatureNotNamed(GuardRefused):
         )
 
 
-def line(entry: PolicyEntry, found: Iterable[Found]) -> str:
+def line(entry: PolicyEntry, signatures: Iterable[Found]) -> str:
     """The line of the policy that permits these signatures and those that are already named."""
-    types = dict.fromkeys((*entry.destroy_signatures, *(each.type for each in found)))
+    types = dict.fromkeys((*entry.destroy_signatures, *(each.type for each in signatures)))
     return f"destroy_signatures = {json.dumps(list(types))}"
 
 
@@ -82,12 +82,12 @@ def refuse_unnamed_signatures(entry: PolicyEntry, name: str, policy: str, fd: in
     if ANY_SIGNATURE in entry.destroy_signatures:
         return
     try:
-        found = tuple(each for each in _all(name, fd) if each.type not in entry.destroy_signatures)
+        unnamed = tuple(each for each in _all(name, fd) if each.type not in entry.destroy_signatures)
     except OSError as error:
         words = f"{entry.path} would be overwritten, but its content cannot be read: {error.strerror or error}."
         raise GuardRefused("guard_unreadable", words) from error
-    if found:
-        raise SignatureNotNamed(entry, policy, found)
+    if unnamed:
+        raise SignatureNotNamed(entry, policy, unnamed)
 
 
 def unknown_signatures(entry: PolicyEntry) -> tuple[str, ...]:

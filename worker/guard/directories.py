@@ -107,10 +107,10 @@ _LOCK = struct.Struct("=hh4xqqi4x")  # struct flock of 64-bit Linux
 def _place(
     entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int, directory_fd: int, recheck: Recheck
 ) -> OpenTarget:
-    found = usage.devices_of(lies_in)
-    alone = len(found) == 1
+    devices = usage.devices_of(lies_in)
+    alone = len(devices) == 1
     return OpenTarget(
-        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd,
+        path=path, device=devices[0] if alone else "", several=() if alone else devices, cwd_fd=cwd_fd,
         directory_fd=directory_fd, target=entry.id, recheck=recheck,
     )  # fmt: skip
 
@@ -233,8 +233,8 @@ def _lock_ranges(fd: int, shown: str) -> None:
 
     The locks belong to the open file description (fcntl(2), F_OFD_SETLK): they also show across PID namespaces.
     """
-    found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _range_lock(fcntl.F_WRLCK))
-    if _LOCK.unpack(found)[0] != fcntl.F_UNLCK:
+    lock = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _range_lock(fcntl.F_WRLCK))
+    if _LOCK.unpack(lock)[0] != fcntl.F_UNLCK:
         raise GuardRefused("guard_busy", f"{shown} is locked by another program, such as a virtual machine: stop it.")
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _range_lock(fcntl.F_RDLCK))

@@ -144,9 +144,9 @@ class Lease:
         numbers = sysfs.numbers_of(facts.st_rdev)
         if (numbers, sysfs.name_of(numbers)) != (self.numbers, self.name):
             raise GuardRefused("guard_path", f"{self.path} was replaced by another device during the check.")
-        found = sysfs.stable_id(self.name), sysfs.serial(self.name)
-        if found != (self.stable_id, self.serial):
-            raise GuardRefused("guard_serial_changed", f"{self.path} is another drive now: {' '.join(found)}.")
+        now = sysfs.stable_id(self.name), sysfs.serial(self.name)
+        if now != (self.stable_id, self.serial):
+            raise GuardRefused("guard_serial_changed", f"{self.path} is another drive now: {' '.join(now)}.")
 
     def _close(self) -> None:
         descriptors, self._descriptors = self._descriptors, []
@@ -172,8 +172,8 @@ def refuse_used_by_loop(name: str, *, strict: bool = True) -> None:
 
     `strict`: also refuse it if a loop device cannot be asked.
     """
-    if found := loop_files.on_devices(block_numbers(name), strict=strict):
-        raise GuardRefused("guard_held", f"{name} is used by {', '.join(found)}: detach it first.")
+    if loops := loop_files.on_devices(block_numbers(name), strict=strict):
+        raise GuardRefused("guard_held", f"{name} is used by {', '.join(loops)}: detach it first.")
 
 
 def open_when_free(path: str, flags: int) -> int:

@@ -45,8 +45,8 @@ class File(msgspec.Struct, frozen=True):
     @property
     def identities(self) -> frozenset[tuple[str, int, int]]:
         """Of the file and of those beneath it, as worker.guard.openers names them."""
-        own = frozenset({("file", self.device, self.inode)})
-        return own | self.beneath.identities if self.beneath else own
+        itself = frozenset({("file", self.device, self.inode)})
+        return itself | self.beneath.identities if self.beneath else itself
 
     def may_be(self, other: "File") -> bool:
         if self.identities & other.identities:

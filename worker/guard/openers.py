@@ -157,7 +157,7 @@ def _exported(name: str, content: str, proc: Path) -> set[Identity]:
     else:
         path = content
     places = (path, f"{proc}/1/root{path}") if path.startswith("/") else ()
-    return {found for place in places if (found := identity_at(place))}
+    return {identity for place in places if (identity := identity_at(place))}
 
 
 def _is_active(file: Path, content: str) -> bool:

@@ -74,35 +74,35 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
 
 def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
     """The drive that the policy lists. Raises GuardRefused if another drive is in its slot."""
-    found = at(entry.path, known)
-    if found.drive.serial != entry.serial:
+    slot = at(entry.path, known)
+    if slot.drive.serial != entry.serial:
         raise GuardRefused(
             "guard_serial_changed",
-            f"The drive in {entry.path} has the serial {found.drive.serial or 'none'}, but the policy lists "
+            f"The drive in {entry.path} has the serial {slot.drive.serial or 'none'}, but the policy lists "
             f"{entry.serial}. Check the label on the drive, then correct the policy.",
         )
-    if not found.adapter.makes_virtual_drives:
+    if not slot.adapter.makes_virtual_drives:
         raise GuardRefused(
             "guard_path",
-            f"{entry.path}: cannot create virtual drives with {found.adapter.name}, only with storcli, perccli "
+            f"{entry.path}: cannot create virtual drives with {slot.adapter.name}, only with storcli, perccli "
             "and MegaCli.",
         )
-    return found
+    return slot
 
 
 def lease(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Lease:
     """Check that a virtual drive may use a drive. Raises GuardRefused."""
-    found = recheck(entry, known, armed_serials)
-    if found.in_use:
+    slot = recheck(entry, known, armed_serials)
+    if slot.in_use:
         raise GuardRefused(
-            "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: it cannot be used for a layout."
+            "guard_held", f"The drive in {entry.path} ({entry.serial}) {slot.in_use}: it cannot be used for a layout."
         )
-    return Lease(str(found.bay), size_bytes=found.drive.size_bytes or 0)
+    return Lease(str(slot.bay), size_bytes=slot.drive.size_bytes or 0)
 
 
 def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
     """Check that a drive has the right serial and is destroyable and armed. Raises GuardRefused."""
-    found = find(entry, known)
+    slot = find(entry, known)
     if not entry.destroy:
         raise GuardRefused("guard_not_destroyable", f"The policy has no destroy = true for {entry.id!r}.")
     if not entry.experimental:
@@ -112,21 +112,21 @@ def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tupl
             "guard_not_armed",
             f"The drive in {entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
         )
-    return found
+    return slot
 
 
 def survey(entry: PolicyEntry, known: Collection[Controller], *, own_layout: bool) -> Survey:
     try:
-        found = find(entry, known)
+        slot = find(entry, known)
     except GuardRefused as refused:
         return Survey(problem=refused.message)
-    in_use = "" if own_layout else found.in_use
+    in_use = "" if own_layout else slot.in_use
     problem = f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else ""
     return Survey(
-        size_bytes=found.drive.size_bytes or 0,
-        opens=str(found.bay),
-        model=found.drive.model,
-        firmware=found.drive.firmware,
+        size_bytes=slot.drive.size_bytes or 0,
+        opens=str(slot.bay),
+        model=slot.drive.model,
+        firmware=slot.drive.firmware,
         problem=problem or ("" if entry.experimental else _not_experimental(entry)),
     )
 

@@ -111,9 +111,9 @@ def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC,
 
     `told`: answers of the controllers' tools. Without it, the tools are called now, which can take seconds.
     """
-    seen = read_usage(sys, proc)
-    devices, found = block_devices(seen, sys, open_devices=sys == SYS), functions(sys)
-    said = told or (controllers.ask_tools(sys) if sys == SYS else ToolAnswers())
+    usage = read_usage(sys, proc)
+    devices, pci_functions = block_devices(usage, sys, open_devices=sys == SYS), functions(sys)
+    answers = told or (controllers.ask_tools(sys) if sys == SYS else ToolAnswers())
     return Inventory(
         hostname=host.hostname(),
         distribution=host.distribution(etc),
@@ -124,7 +124,7 @@ def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC,
         block_devices=devices,
         numa_nodes=host.numa_nodes(sys),
         memory_modules=memory_modules(sys),
-        pci=found,
-        file_systems=file_systems(seen, sys),
-        controllers=controllers.take(found, devices, said, sys),
+        pci=pci_functions,
+        file_systems=file_systems(usage, sys),
+        controllers=controllers.take(pci_functions, devices, answers, sys),
     )

@@ -77,10 +77,10 @@ def volume_tables(sys: Path = SYS) -> dict[str, str]:
     except ToolError:
         return {}
     rows = (line.partition(": ") for line in output.out.splitlines()) if output.exit_code == 0 else ()
-    found: dict[str, str] = {}
+    tables: dict[str, str] = {}
     for volume, _, row in rows:
-        found[volume] = f"{found[volume]}\n{row}" if volume in found else row
-    return found
+        tables[volume] = f"{tables[volume]}\n{row}" if volume in tables else row
+    return tables
 
 
 # The SATA or SAS link of a drive, if the kernel shows it. It does not behind a RAID controller.
@@ -233,21 +233,21 @@ def _profiles(at: Path) -> str:
 # Leave out the loop devices of other programs, for example of snaps. They come and go, and no target uses them.
 
 
-def without_foreign_loops(found: Inventory, targets: Collection[str]) -> Inventory:
+def without_foreign_loops(inventory: Inventory, targets: Collection[str]) -> Inventory:
     """The inventory without loop devices, their partitions and file systems that nothing else in it lies on.
 
     `targets`: kernel names of the devices under the policy's targets.
     """
-    devices = {device.name: device for device in found.block_devices}
+    devices = {device.name: device for device in inventory.block_devices}
     disks = {name: _disk(device) for name, device in devices.items()}
     loops = {name: disk for name, disk in disks.items() if disk in devices and devices[disk].kind == "loop"}
-    several = {name for each in found.file_systems if len(each.devices) > 1 for name in each.devices}
+    several = {name for each in inventory.file_systems if len(each.devices) > 1 for name in each.devices}
     needed = set(_below({*targets, *several, *(devices.keys() - loops.keys())}, devices))
     foreign = {name for name, disk in loops.items() if disk not in needed}
     return replace(
-        found,
-        block_devices=tuple(device for device in found.block_devices if device.name not in foreign),
-        file_systems=tuple(each for each in found.file_systems if not foreign.issuperset(each.devices)),
+        inventory,
+        block_devices=tuple(device for device in inventory.block_devices if device.name not in foreign),
+        file_systems=tuple(each for each in inventory.file_systems if not foreign.issuperset(each.devices)),
     )
 
 

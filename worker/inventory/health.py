@@ -217,11 +217,11 @@ def intel_written(log: IntelLog, host_bytes: int | None) -> Written:
     return Written(media_written_bytes=media * _INTEL_UNIT, media_unit_bytes=_INTEL_UNIT)
 
 
-def sata_written(found: Smartctl) -> Written:
-    raw = _believed(found)
-    sectors = statistic(found, _GENERAL_PAGE, _SECTORS_WRITTEN)
-    units = _HOST | dict.fromkeys(_SECTORS, found.logical_block_size)
-    host, unit = (sectors, found.logical_block_size) if sectors is not None else _first(raw, units)
+def sata_written(drive: Smartctl) -> Written:
+    raw = _believed(drive)
+    sectors = statistic(drive, _GENERAL_PAGE, _SECTORS_WRITTEN)
+    units = _HOST | dict.fromkeys(_SECTORS, drive.logical_block_size)
+    host, unit = (sectors, drive.logical_block_size) if sectors is not None else _first(raw, units)
     media, media_unit = _first(raw, _MEDIA)
     host_pages, _ = _first(raw, dict.fromkeys(_HOST_PAGES, 1))
     own_pages, _ = _first(raw, dict.fromkeys(_OWN_PAGES, 1))
@@ -236,30 +236,30 @@ def sata_written(found: Smartctl) -> Written:
     )
 
 
-def wear_of_sata(found: Smartctl, worn_from_100: tuple[str, ...]) -> int | None:
+def wear_of_sata(drive: Smartctl, worn_from_100: tuple[str, ...]) -> int | None:
     """Used percent of the rated endurance, from the device statistics, else from an attribute that counts down."""
-    told = statistic(found, _SSD_PAGE, _ENDURANCE_USED)
+    used_percent = statistic(drive, _SSD_PAGE, _ENDURANCE_USED)
     left = (
-        a.value for a in found.ata_smart_attributes.table if a.name in worn_from_100 and _is_believed(found, a.name)
+        a.value for a in drive.ata_smart_attributes.table if a.name in worn_from_100 and _is_believed(drive, a.name)
     )
-    return told if told is not None else next((max(0, 100 - value) for value in left), None)
+    return used_percent if used_percent is not None else next((max(0, 100 - value) for value in left), None)
 
 
-def statistic(found: Smartctl, page: int, offset: int) -> int | None:
+def statistic(drive: Smartctl, page: int, offset: int) -> int | None:
     """A value of ATA device statistics that the drive marks as valid."""
-    rows = (row for each in found.ata_device_statistics.pages if each.number == page for row in each.table)
+    rows = (row for each in drive.ata_device_statistics.pages if each.number == page for row in each.table)
     valid = (row.value for row in rows if row.offset == offset and row.flags.valid and (row.value or 0) >= 0)
     return next(valid, None)
 
 
-def _believed(found: Smartctl) -> dict[str, int]:
-    table = found.ata_smart_attributes.table
-    return {a.name: a.raw.value for a in table if a.raw.value is not None and _is_believed(found, a.name)}
+def _believed(drive: Smartctl) -> dict[str, int]:
+    table = drive.ata_smart_attributes.table
+    return {a.name: a.raw.value for a in table if a.raw.value is not None and _is_believed(drive, a.name)}
 
 
-def _is_believed(found: Smartctl, name: str) -> bool:
+def _is_believed(drive: Smartctl, name: str) -> bool:
     makers = _BY_DEFAULT.get(name)
-    return found.in_smartctl_database and (makers is None or found.model_family.startswith(makers))
+    return drive.in_smartctl_database and (makers is None or drive.model_family.startswith(makers))
 
 
 def _first(raw: Mapping[str, int], units: Mapping[str, int]) -> tuple[int | None, int]:
@@ -283,8 +283,8 @@ def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
     """The health of each drive. After a time limit, the remaining drives are left out."""
     give_up_at = time.monotonic() + TOTAL_LIMIT_S
     names = [name for name in sysfs.names(sys) if sysfs.kind(name, sys) == "disk" and sysfs.size_bytes(name, sys)]
-    asked = (name for name in names if sysfs.transport(name, sys) in ASKED)
-    return tuple(of(name, sys) for name in asked if time.monotonic() < give_up_at)
+    drives = (name for name in names if sysfs.transport(name, sys) in ASKED)
+    return tuple(of(name, sys) for name in drives if time.monotonic() < give_up_at)
 
 
 def of(name: str, sys: Path = SYS) -> DriveHealth:
@@ -312,12 +312,12 @@ def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealt
     return read_smartctl(output, name, serial)
 
 
-def read_smartctl(said: ToolOutput, name: str, serial: str) -> DriveHealth:
+def read_smartctl(output: ToolOutput, name: str, serial: str) -> DriveHealth:
     """Raises ToolError if the output has no data about the drive."""
-    smartctl = decoded("smartctl", said.out, Smartctl)
-    if said.exit_code & _USAGE_ERRORS:
-        words = "; ".join(message.string for message in smartctl.smartctl.messages) or said.err.strip()
-        raise ToolError(f"smartctl failed for {name}: {words or f'exit status {said.exit_code}'}.")
+    smartctl = decoded("smartctl", output.out, Smartctl)
+    if output.exit_code & _USAGE_ERRORS:
+        words = "; ".join(message.string for message in smartctl.smartctl.messages) or output.err.strip()
+        raise ToolError(f"smartctl failed for {name}: {words or f'exit status {output.exit_code}'}.")
     if serial and smartctl.serial_number and smartctl.serial_number.strip() != serial:
         raise ToolError(f"smartctl answered for {smartctl.serial_number}, not for {serial}.")
     silent = smartctl.smart_support.available is False
@@ -337,12 +337,12 @@ def read_smartctl(said: ToolOutput, name: str, serial: str) -> DriveHealth:
     )
 
 
-def _wear(found: Smartctl) -> int | None:
+def _wear(drive: Smartctl) -> int | None:
     """Used percent of the rated endurance; may exceed 100."""
-    log = found.nvme_smart_health_information_log
-    told = (found.endurance_used.current_percent, found.scsi_percentage_used_endurance_indicator)
-    known = [*told, log.percentage_used if log else None]
-    known += [wear_of_sata(found, _WORN_FROM_100)]
+    log = drive.nvme_smart_health_information_log
+    percents = (drive.endurance_used.current_percent, drive.scsi_percentage_used_endurance_indicator)
+    known = [*percents, log.percentage_used if log else None]
+    known += [wear_of_sata(drive, _WORN_FROM_100)]
     return next((value for value in known if value is not None), None)
 
 
@@ -354,11 +354,11 @@ def _by_nvme_cli(name: str, path: str, serial: str) -> DriveHealth:
     return read_nvme_cli(output, name, serial)
 
 
-def read_nvme_cli(said: ToolOutput, name: str, serial: str) -> DriveHealth:
+def read_nvme_cli(output: ToolOutput, name: str, serial: str) -> DriveHealth:
     """Raises ToolError if the output has no data about the drive."""
-    if said.exit_code:
-        raise ToolError(f"nvme failed for {name}: {said.err.strip() or said.out.strip()}.")
-    log = decoded("nvme", said.out, NvmeLog)
+    if output.exit_code:
+        raise ToolError(f"nvme failed for {name}: {output.err.strip() or output.out.strip()}.")
+    log = decoded("nvme", output.out, NvmeLog)
     return DriveHealth(
         device=name,
         serial=serial,
@@ -384,32 +384,32 @@ def _warnings(log: NvmeLog) -> Iterator[str]:
 _refused: set[tuple[str, str]] = set()  # (device, serial) without such a page: each refusal enters their error log
 
 
-def _with_media(found: DriveHealth, path: str, sys: Path) -> DriveHealth:
+def _with_media(health: DriveHealth, path: str, sys: Path) -> DriveHealth:
     """Read a vendor's log page of an NVMe drive. A drive without this page is queried only once."""
-    name, key = found.device, (found.device, found.serial)
+    name, key = health.device, (health.device, health.serial)
     if sysfs.transport(name, sys) != "nvme" or key in _refused or not find(("nvme",)):
-        return found
+        return health
     vendor = sysfs.attribute(name, "device/device/vendor", sys)
     for way in (_by_ocp, *((_by_intel,) if vendor == INTEL else ())):
         try:
-            media = way(path, found)
+            media = way(path, health)
         except ToolError:
             continue
         if media.media_written_bytes is not None:
             return replace(
-                found, media_written_bytes=media.media_written_bytes, media_unit_bytes=media.media_unit_bytes
+                health, media_written_bytes=media.media_written_bytes, media_unit_bytes=media.media_unit_bytes
             )
     _refused.add(key)
-    return found
+    return health
 
 
 def _by_ocp(path: str, _: DriveHealth) -> Written:
     return ocp_written(decoded("nvme ocp", _plugin(path, "ocp", "smart-add-log"), OcpLog))
 
 
-def _by_intel(path: str, found: DriveHealth) -> Written:
+def _by_intel(path: str, health: DriveHealth) -> Written:
     log = decoded("nvme intel", _plugin(path, "intel", "smart-log-add"), IntelLog)
-    return intel_written(log, found.host_written_bytes)
+    return intel_written(log, health.host_written_bytes)
 
 
 def _plugin(path: str, *command: str) -> str:

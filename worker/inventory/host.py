@@ -48,12 +48,12 @@ def _of_all(sys: Path, file: str) -> str:
 
 
 def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:
-    found = []
+    nodes = []
     for at in sorted((sys / "devices/system/node").glob("node[0-9]*"), key=lambda each: int(each.name[4:])):
         rows = (line.split() for line in text(at / "meminfo").splitlines())
         total = next((int(row[3]) * 1024 for row in rows if len(row) > 3 and row[2] == "MemTotal:"), 0)
-        found.append(NumaNode(number=int(at.name[4:]), cpus=text(at / "cpulist")[:MAX_LABEL], memory_bytes=total))
-    return tuple(found)
+        nodes.append(NumaNode(number=int(at.name[4:]), cpus=text(at / "cpulist")[:MAX_LABEL], memory_bytes=total))
+    return tuple(nodes)
 
 
 def _cpuinfo(proc: Path) -> list[dict[str, str]]:
@@ -88,9 +88,9 @@ def hypervisor(sys: Path = SYS, proc: Path = PROC) -> str:
     """The hypervisor's name, "unknown" if it has none, "" on bare metal."""
     if kind := text(sys / "hypervisor/type"):
         return kind
-    told = " ".join(text(sys / "class/dmi/id" / name) for name in ("sys_vendor", "product_name", "bios_vendor"))
-    if found := next((word for vendor, word in _VENDORS.items() if vendor in told), ""):
-        return found
+    firmware = " ".join(text(sys / "class/dmi/id" / name) for name in ("sys_vendor", "product_name", "bios_vendor"))
+    if hypervisor_name := next((word for vendor, word in _VENDORS.items() if vendor in firmware), ""):
+        return hypervisor_name
     flags = next(iter(_cpuinfo(proc)), {}).get("flags", "").split()
     return "unknown" if "hypervisor" in flags else ""
 
@@ -122,8 +122,8 @@ def memory_modules(sys: Path = SYS) -> tuple[MemoryModule, ...]:
 
 
 def parse(table: bytes) -> tuple[MemoryModule, ...]:
-    found = (_module(body, strings) for kind, body, strings in structures(table) if kind == _MEMORY_DEVICE)
-    return tuple(module for module in found if module is not None)
+    modules = (_module(body, strings) for kind, body, strings in structures(table) if kind == _MEMORY_DEVICE)
+    return tuple(module for module in modules if module is not None)
 
 
 def structures(table: bytes) -> Iterator[tuple[int, bytes, tuple[str, ...]]]:

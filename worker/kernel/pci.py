@@ -112,7 +112,7 @@ def _identity(at: Path, *files: str) -> tuple[str, ...]:
 def _of_the_driver(at: Path, names: tuple[str, ...]) -> str:
     """Attributes of the function's SCSI host or NVMe controller."""
     places = [*at.glob("host*/scsi_host/host*"), *at.glob("nvme/nvme*")]
-    return next((found for place in places for name in names if (found := text(place / name))), "")
+    return next((version for place in places for name in names if (version := text(place / name))), "")
 
 
 def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
@@ -163,8 +163,8 @@ def _degraded(*facts: tuple[int | None, int | None, int | None]) -> bool | None:
 
 def _speed(at: Path | None, which: str) -> int | None:
     """`8.0 GT/s PCIe` in transfers per second and lane."""
-    found = re.match(r"([0-9.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
-    return round(float(found[1]) * 1e9) if found else None
+    match = re.match(r"([0-9.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
+    return round(float(match[1]) * 1e9) if match else None
 
 
 def _lanes(at: Path | None, which: str) -> int | None:

@@ -88,8 +88,8 @@ def attribute(name: str, path: str, sys: Path = SYS) -> str:
 
 
 def number(name: str, path: str, sys: Path = SYS) -> int | None:
-    found = attribute(name, path, sys)
-    return int(found) if found.isdecimal() else None
+    digits = attribute(name, path, sys)
+    return int(digits) if digits.isdecimal() else None
 
 
 def major_minor(name: str, sys: Path = SYS) -> str:
@@ -178,10 +178,10 @@ def _closure(name: str, step: Callable[[str], tuple[str, ...]]) -> tuple[str, ..
     seen: dict[str, None] = {}
     todo = list(step(name))
     while todo:
-        found = todo.pop(0)
-        if found not in seen and found != name:
-            seen[found] = None
-            todo += step(found)
+        next_name = todo.pop(0)
+        if next_name not in seen and next_name != name:
+            seen[next_name] = None
+            todo += step(next_name)
     return tuple(seen)
 
 
@@ -215,8 +215,8 @@ def transport(name: str, sys: Path = SYS) -> str:
     if over := attribute(disk, "device/transport", sys):
         return "nvme" if over == "pcie" else f"nvme-{over}"
     place = str(node(disk, sys).resolve())
-    found = next((word for part, word in _TRANSPORTS if part in place), "")
-    return found or _raid_transport(disk, sys)
+    word_of_path = next((word for part, word in _TRANSPORTS if part in place), "")
+    return word_of_path or _raid_transport(disk, sys)
 
 
 def _raid_transport(disk: str, sys: Path) -> str:
@@ -277,8 +277,8 @@ def serial(name: str, sys: Path = SYS) -> str:
     """The drive's serial number, "" if it has none. A partition has the serial of its disk."""
     disk = whole(name, sys)
     for path in ("device/serial", "serial"):
-        if found := attribute(disk, path, sys):
-            return found[:MAX_ID]
+        if digits := attribute(disk, path, sys):
+            return digits[:MAX_ID]
     try:
         page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": header of 4 bytes
     except OSError:
@@ -334,10 +334,10 @@ def stable_id(name: str, sys: Path = SYS) -> str:
 
 def unshortened_id(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
-    found = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
-    if not found:
+    disk_id = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
+    if not disk_id:
         return f"{UNSTABLE_PREFIX}{name}"
-    return found if disk == name else f"{found}{PART}{attribute(name, 'partition', sys)}"
+    return disk_id if disk == name else f"{disk_id}{PART}{attribute(name, 'partition', sys)}"
 
 
 def world_wide_name(name: str, sys: Path = SYS) -> str:
@@ -351,19 +351,19 @@ def wwid(disk: str, sys: Path = SYS) -> str:
 
 
 def _world_wide(disk: str, sys: Path) -> str:
-    found = wwid(disk, sys)
-    if found.startswith(("eui.", "uuid.")):
-        return f"nvme-{found}"
-    if found.startswith("naa."):
-        return f"wwn-0x{found[4:].lower()}"
+    spelled = wwid(disk, sys)
+    if spelled.startswith(("eui.", "uuid.")):
+        return f"nvme-{spelled}"
+    if spelled.startswith("naa."):
+        return f"wwn-0x{spelled[4:].lower()}"
     return ""
 
 
 def _assembled(disk: str, sys: Path) -> str:
-    if found := attribute(disk, "dm/uuid", sys):
-        return f"dm-uuid-{found}"
-    if found := attribute(disk, "md/uuid", sys):
-        digits = found.replace("-", "")  # the kernel writes 8-4-4-4-12, mdadm and udev 8:8:8:8
+    if uuid := attribute(disk, "dm/uuid", sys):
+        return f"dm-uuid-{uuid}"
+    if uuid := attribute(disk, "md/uuid", sys):
+        digits = uuid.replace("-", "")  # the kernel writes 8-4-4-4-12, mdadm and udev 8:8:8:8
         return f"md-uuid-{':'.join(digits[at : at + 8] for at in range(0, len(digits), 8))}"
     return ""
 
@@ -376,9 +376,9 @@ def _loop(disk: str, sys: Path) -> str:
 
 
 def _by_serial(disk: str, sys: Path) -> str:
-    own = serial(disk, sys)
-    if not own:
+    serial_number = serial(disk, sys)
+    if not serial_number:
         return ""
-    words = "_".join(filter(None, (model(disk, sys), own)))
+    words = "_".join(filter(None, (model(disk, sys), serial_number)))
     namespace = attribute(disk, "nsid", sys)
     return re.sub(r"\s+", "_", f"{transport(disk, sys) or 'disk'}-{words}" + (f"_{namespace}" if namespace else ""))

@@ -92,9 +92,9 @@ def _mounts_of(process: Path) -> tuple[Mount, ...]:
 def _other_namespaces(proc: Path) -> Iterator[tuple[Path, tuple[Mount, ...]]]:
     """The mounts of each namespace in which neither this process nor process 1 is, and a thread that is in it."""
     seen = set()
-    for own in ("self", "1"):
+    for process in ("self", "1"):
         with contextlib.suppress(OSError):
-            seen.add((proc / own / "ns/mnt").stat().st_ino)
+            seen.add((proc / process / "ns/mnt").stat().st_ino)
     for task in tasks(proc):
         with contextlib.suppress(OSError):  # it has ended, or may not be examined
             namespace = (task / "ns/mnt").stat().st_ino
@@ -227,14 +227,14 @@ def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:
     """Kernel names of the whole block devices under an open file; several for btrfs on several devices."""
     direct = sysfs.name_of(sysfs.numbers_of(os.fstat(fd).st_dev), sys)
     mount = None if direct else mount_of(fd)
-    found = {direct} if direct else _devices(mount, _btrfs_groups(sys), sys) if mount else frozenset[str]()
-    return tuple(sorted({sysfs.whole(name, sys) for name in found}))
+    names = {direct} if direct else _devices(mount, _btrfs_groups(sys), sys) if mount else frozenset[str]()
+    return tuple(sorted({sysfs.whole(name, sys) for name in names}))
 
 
 def device_of(fd: int, sys: Path = sysfs.SYS) -> str:
     """The only device of `devices_of`, "" if there is none or more than one."""
-    found = devices_of(fd, sys)
-    return found[0] if len(found) == 1 else ""
+    names = devices_of(fd, sys)
+    return names[0] if len(names) == 1 else ""
 
 
 def _by_device(mounts: tuple[Mount, ...], sys: Path) -> tuple[tuple[str, Mount], ...]:
@@ -252,10 +252,10 @@ def _devices(mount: Mount, groups: tuple[frozenset[str], ...], sys: Path) -> fro
     btrfs, bcachefs and overlays have anonymous device numbers: use the source instead.
     """
     direct = sysfs.name_of(mount.major_minor, sys)
-    found = {direct} if direct else {_source_name(part, sys) for part in mount.source.split(":")}
-    found |= {_source_name(value, sys) for option in mount.options.split(",") if (value := option.partition("=")[2])}
-    found.discard("")
-    return frozenset(found.union(*(group for group in groups if group & found)))
+    names = {direct} if direct else {_source_name(part, sys) for part in mount.source.split(":")}
+    names |= {_source_name(value, sys) for option in mount.options.split(",") if (value := option.partition("=")[2])}
+    names.discard("")
+    return frozenset(names.union(*(group for group in groups if group & names)))
 
 
 def _source_name(source: str, sys: Path) -> str:

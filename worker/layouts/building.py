@@ -261,19 +261,19 @@ _SIZE = re.compile(r"(\d+)([kmg])", re.I | re.ASCII)
 _UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3}
 
 
-def observed(asked: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
+def observed(options: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
     """The requested options that are in effect, as the kernel spells them.
 
     `shown` is the complete list of the mount, `kind` its file system.
     """
     there = _by_name(shown)
-    return tuple(option for option in asked if _holds(option, there, kind))
+    return tuple(option for option in options if _holds(option, there, kind))
 
 
-def contradicted(asked: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
+def contradicted(options: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
     """The requested options that the kernel accepted but did not apply."""
     there = _by_name(shown)
-    unseen = (option for option in asked if not _holds(option, there, kind))
+    unseen = (option for option in options if not _holds(option, there, kind))
     return tuple(option for option in unseen if _must_be_seen(option.partition("="), there, kind))
 
 
@@ -320,21 +320,21 @@ class Observed(msgspec.Struct, frozen=True):
 def read_back(asked: Layout, built: Built) -> Observed:
     """Raises LayoutFailed if a property cannot be read."""
     names = Names(built.record.key)
-    found = _drives(asked, built)
-    found = _arrays(found, built.record, names)
-    found = _stripe(found, names)
+    layout = _drives(asked, built)
+    layout = _arrays(layout, built.record, names)
+    layout = _stripe(layout, names)
     mount = _mount(built) if built.mount_point else None
     if mount is not None:
-        found = _file_system(found, built, mount)
+        layout = _file_system(layout, built, mount)
     shown, kind = (mount.options, mount.kind) if mount else ("", "")
-    wrong = [f"{option} was accepted but is not in effect" for option in contradicted(asked.mount_options, shown, kind)]
+    denied = contradicted(asked.mount_options, shown, kind)
+    wrong = [f"{option} was accepted but is not in effect" for option in denied]
     # Options that the kernel hides (see mount_options) stay as requested.
-    plain = msgspec.structs.replace(found, mount_options=asked.mount_options)
+    plain = msgspec.structs.replace(layout, mount_options=asked.mount_options)
     if plain != asked:
         wrong.append(f"the result is {write(plain)}")
-    denied = contradicted(asked.mount_options, shown, kind)
     shown_options = tuple(option for option in asked.mount_options if option not in denied)
-    return Observed(msgspec.structs.replace(found, mount_options=shown_options), tuple(wrong))
+    return Observed(msgspec.structs.replace(layout, mount_options=shown_options), tuple(wrong))
 
 
 def _drives(layout: Layout, built: Built) -> Layout:
@@ -344,8 +344,8 @@ def _drives(layout: Layout, built: Built) -> Layout:
     shares = set()
     for name in built.members:
         there, whole = _partition_bytes(name), sysfs.size_bytes(name)
-        asked = share_bytes(whole, layout.share_percent)
-        shares.add(layout.share_percent if there == asked else round(100 * there / max(whole - 2 * MIB, 1)))
+        share = share_bytes(whole, layout.share_percent)
+        shares.add(layout.share_percent if there == share else round(100 * there / max(whole - 2 * MIB, 1)))
     return msgspec.structs.replace(layout, share_percent=max(1, min(shares)))
 
 
@@ -369,19 +369,19 @@ def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
         return layout
     if layout.maker is Maker.CONTROLLER:
         return virtual_drives.read_back(layout, record)
-    found = {_array(names.md(number)) for number in range(layout.arrays)}
-    if len(found) != 1:
+    arrays = {_array(names.md(number)) for number in range(layout.arrays)}
+    if len(arrays) != 1:
         raise LayoutFailed("layout_clamped", f"The arrays of {write(layout)} differ from each other.")
-    level, members, chunk_bytes = found.pop()
+    level, members, chunk_bytes = arrays.pop()
     chunk = chunk_bytes if layout.chunk_bytes else None
     return msgspec.structs.replace(layout, raid=Raid(level), drives_per_array=members, chunk_bytes=chunk)
 
 
 def _array(path: str) -> tuple[str, int, int | None]:
-    found = geometry(Path(path).resolve().name, {})
-    if found is None or found.level not in set(Raid):
+    shape = geometry(Path(path).resolve().name, {})
+    if shape is None or shape.level not in set(Raid):
         raise LayoutFailed("layout_clamped", f"{path} is not an md array, or has an unknown level.")
-    return found.level, found.members, found.chunk_bytes
+    return shape.level, shape.members, shape.chunk_bytes
 
 
 def _stripe(layout: Layout, names: Names) -> Layout:
@@ -419,8 +419,8 @@ def _mount(built: Built) -> usage.Mount:
 
 def _file_system(layout: Layout, built: Built, mount: usage.Mount) -> Layout:
     known = FileSystem(mount.kind) if mount.kind in set(FileSystem) else FileSystem.NONE
-    found = msgspec.structs.replace(layout, file_system=known, told_geometry=_told(layout, mount))
-    return _btrfs(found, built) if known is FileSystem.BTRFS else found
+    seen = msgspec.structs.replace(layout, file_system=known, told_geometry=_told(layout, mount))
+    return _btrfs(seen, built) if known is FileSystem.BTRFS else seen
 
 
 def _told(layout: Layout, mount: usage.Mount) -> bool:

@@ -82,8 +82,8 @@ def make(
 
 def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> VirtualDrive:
     """The virtual drive that uses exactly these drives."""
-    told = next((each for each in adapter.read_controllers() if each.number == controller), None)
-    drives = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
+    present = next((each for each in adapter.read_controllers() if each.number == controller), None)
+    drives = [each for each in present.virtual_drives if set(each.drives) == set(places)] if present else []
     if len(drives) != 1:
         raise LayoutFailed(
             "layout_refused", f"{adapter.name} made {len(drives)} virtual drives on {', '.join(places)}."
@@ -122,19 +122,19 @@ def arrays(layout: Layout, record: LayoutRecord) -> tuple[Array, ...]:
 
 def _place(path: str, serial: str, known: Sequence[Controller]) -> slots.Slot:
     try:
-        found = slots.at(path, known)
+        slot = slots.at(path, known)
     except GuardRefused as error:
         raise LayoutFailed("layout_gone", error.message) from error
-    if found.drive.serial != serial:
-        raise LayoutFailed("layout_gone", f"{path} now contains {found.drive.serial or 'no drive'}, not {serial}.")
-    return found
+    if slot.drive.serial != serial:
+        raise LayoutFailed("layout_gone", f"{path} now contains {slot.drive.serial or 'no drive'}, not {serial}.")
+    return slot
 
 
 def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> Array:
     adapter, controller = places[0].adapter, places[0].controller
-    own = tuple(place.drive.slot for place in places)
-    drive = next((each for each in controller.virtual_drives if set(each.drives) & set(own)), None)
-    if drive is not None and not _belongs_to_layout(drive, own, record, number):
+    slots_of_array = tuple(place.drive.slot for place in places)
+    drive = next((each for each in controller.virtual_drives if set(each.drives) & set(slots_of_array)), None)
+    if drive is not None and not _belongs_to_layout(drive, slots_of_array, record, number):
         raise LayoutFailed(
             "layout_foreign",
             f"Virtual drive {drive.number} ({drive.name or 'unnamed'}) uses {', '.join(drive.drives)} of "
@@ -144,13 +144,13 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     noted = record.virtual_drives[number].stable_id if number < len(record.virtual_drives) else ""
     if disk and noted and sysfs.stable_id(disk) != noted:
         raise LayoutFailed("layout_foreign", f"{disk} is now {sysfs.stable_id(disk)}, not {noted}. It was not changed.")
-    return Array(adapter, controller, own, drive, disk)
+    return Array(adapter, controller, slots_of_array, drive, disk)
 
 
-def _belongs_to_layout(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
+def _belongs_to_layout(drive: VirtualDrive, slots_of_array: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
     noted = record.virtual_drives[number].wwn if number < len(record.virtual_drives) else ""
     same_name = drive.name == Names(record.key).drive_name(number)
-    return same_name and set(drive.drives) == set(own) and (not noted or drive.wwn == noted)
+    return same_name and set(drive.drives) == set(slots_of_array) and (not noted or drive.wwn == noted)
 
 
 def _disk(drive: VirtualDrive, adapter: Adapter, address: str) -> str:
@@ -195,11 +195,11 @@ def _observed(layout: Layout, array: Array) -> Layout:
     )
 
 
-def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
+def _policy_now(policy: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
     """The active policy; as requested if the tool does not show it."""
-    field, _ = _SHOWN[asked]
+    field, _ = _SHOWN[policy]
     value = getattr(drive, field)
-    return next((each for each, shown in _SHOWN.items() if shown == (field, value)), asked)
+    return next((each for each, shown in _SHOWN.items() if shown == (field, value)), policy)
 
 
 # ---- delete

@@ -106,8 +106,8 @@ def find_paths(*, state: str | None = None, policy: str | None = None) -> Paths:
 def _find_policy(chosen: str, state: Path) -> Path:
     if chosen:
         return Path(chosen).absolute()
-    own = state / "policy.toml"
-    return own if own.exists() or os.geteuid() != 0 else SYSTEM_POLICY
+    in_state = state / "policy.toml"
+    return in_state if in_state.exists() or os.geteuid() != 0 else SYSTEM_POLICY
 
 
 def prepare_state(state: Path) -> None:

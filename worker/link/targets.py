@@ -152,8 +152,8 @@ def report_targets(
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = controllers_now() if controllers is None and slots else tuple(controllers or ())
-    layouts, held = built_on or {}, quarantined or {}
-    reports = {entry.id: _report_entry(entry, allowed, layouts, known, drives, held) for entry in allowed.targets}
+    layouts, locked = built_on or {}, quarantined or {}
+    reports = {entry.id: _report_entry(entry, allowed, layouts, known, drives, locked) for entry in allowed.targets}
     return (*reports.values(), *(_report_pool(pool, allowed, reports) for pool in allowed.pools))
 
 
@@ -236,9 +236,9 @@ def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:
     return next((QUARANTINED + quarantined[drive] for drive in drives if drive in quarantined), "")
 
 
-def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget]) -> PolicyTarget:
+def _report_pool(pool: Pool, allowed: Policy, drives: Mapping[str, PolicyTarget]) -> PolicyTarget:
     """A pool can be used while all its drives can be used, and allows the settings that all of them allow."""
-    reports = [found[name] for name in pool.drives]
+    reports = [drives[name] for name in pool.drives]
     missing = [each for each in reports if not each.present]
     return PolicyTarget(
         id=pool.id,

@@ -63,7 +63,7 @@ class LayoutStage:
             for request in self._order.layouts
         }
         began = time.monotonic()
-        kept_keys = [found.record.key for found in existing.values() if found]
+        kept_keys = [built_layout.record.key for built_layout in existing.values() if built_layout]
         self._clear(kept_keys, [entry for entries in drives.values() for entry in entries])
         built = {}
         for request in self._order.layouts:
@@ -94,12 +94,12 @@ class LayoutStage:
         return entries_by_pool
 
     def _provide(
-        self, request: LayoutRequest, drives: Sequence[PolicyEntry], found: Built | None, began: float
+        self, request: LayoutRequest, drives: Sequence[PolicyEntry], existing: Built | None, began: float
     ) -> Built:
         """`began`: when the removal of other layouts or this build began, on the monotonic clock."""
-        built = found or self._build_new(request, drives)
+        built = existing or self._build_new(request, drives)
         members = guard.recheck_drives(drives, self._trial.allowed, self._armed_serials)
-        self._record(request, built, took_s=None if found else time.monotonic() - began)
+        self._record(request, built, took_s=None if existing else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
     def _refuse_array_actions(self) -> None:
@@ -114,14 +114,14 @@ class LayoutStage:
             if problem := array_problem(layout, replaces_member=stream.workload.replaces_member):
                 raise LayoutFailed("layout_refused", f"The streams and the layout do not match: {problem}.")
 
-    def _clear(self, kept: Collection[str], drives: Sequence[PolicyEntry]) -> None:
-        """Take all other layouts of every run down; fails if one remains on `drives`. `kept`: keys of layouts."""
-        records = [each for each in building.of_runs(self._journal) if each.key not in kept]
+    def _clear(self, keys: Collection[str], drives: Sequence[PolicyEntry]) -> None:
+        """Take down every layout except those with these keys; fails if one of them remains on `drives`."""
+        records = [each for each in building.of_runs(self._journal) if each.key not in keys]
         for run in dict.fromkeys(record.run for record in records):
             self._emit_all(session.restore_run(run, self._journal))
         self._emit_all(building.restore(records, state=self._state, journal=self._journal))
         for record in self._journal.layouts():
-            if record.key not in kept and building.overlaps(record, drives):
+            if record.key not in keys and building.overlaps(record, drives):
                 raise LayoutFailed(
                     "layout_held",
                     f"`{record.line}` (run {record.run}) is still on these drives: "
@@ -149,7 +149,7 @@ class LayoutStage:
 
     def _record(self, request: LayoutRequest, built: Built, *, took_s: float | None) -> None:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
-        asked, found = write(request.layout), building.read_back(request.layout, built)
+        line, observed = write(request.layout), building.read_back(request.layout, built)
         device = ", ".join(built.members)[:MAX_LABEL]
         self._trial.emit(
             SettingRecord(
@@ -157,13 +157,13 @@ class LayoutStage:
                 name=building.NAME,
                 device=device,
                 before="",
-                asked=asked,
-                observed=found.words[:MAX_TEXT],
+                asked=line,
+                observed=observed.words[:MAX_TEXT],
                 took_s=took_s,
             )
         )
-        if found.wrong:
-            raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")
+        if observed.wrong:
+            raise LayoutFailed("layout_clamped", f"{line} was built differently: {'; '.join(observed.wrong)}.")
 
 
 def on_layout(stream: Stream, built: Built) -> Stream:

@@ -229,13 +229,13 @@ def pool_problem(pool: Pool, entries: Sequence[PolicyEntry]) -> str:
     known = {entry.id: entry for entry in entries}
     if unknown := [name for name in pool.drives if name not in known]:
         return f"drives names {unknown[0]!r}, which is not a target in this file."
-    found = [known[name] for name in pool.drives]
-    for entry in found:
+    drives = [known[name] for name in pool.drives]
+    for entry in drives:
         if entry.kind not in (TargetKind.BLOCK, TargetKind.SLOT) or not entry.destroy or entry.read_mounted:
             return f"{entry.id} must be a block device with destroy = true and without read_mounted, or a slot."
-    if len({entry.kind for entry in found}) > 1:
+    if len({entry.kind for entry in drives}) > 1:
         return "a pool cannot contain both block devices and slots of a controller."
-    if len({entry.identity for entry in found}) < len(found):
+    if len({entry.identity for entry in drives}) < len(drives):
         return "a drive is listed twice."
     return ""
 

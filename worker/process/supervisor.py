@@ -96,10 +96,10 @@ def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) 
         if status is not None:
             return status
         if control in readable:
-            asked = os.read(control, 16)
-            if asked == INTERRUPT:
+            command = os.read(control, 16)
+            if command == INTERRUPT:
                 send(child, signal.SIGINT)
-            elif asked == TERMINATE:
+            elif command == TERMINATE:
                 for pid in {child, *left_of(marker, procs)}:
                     send(pid, signal.SIGTERM)
             else:
@@ -108,17 +108,17 @@ def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) 
 
 def reap(child: int) -> int | None:
     """Reap all ended processes. Returns the child's status if it has ended."""
-    found = None
+    exit_status = None
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return exit_status
         if pid == 0:
-            return found
+            return exit_status
         if pid == child:
             code = os.waitstatus_to_exitcode(status)
-            found = code if code >= 0 else 128 - code
+            exit_status = code if code >= 0 else 128 - code
 
 
 def kill_all(child: int, marker: str, procs: str, kill_file: str) -> None:
@@ -159,13 +159,13 @@ def marked(marker: str) -> list[int]:
 
 
 def marks() -> list[tuple[int, bytes]]:
-    found = []
+    marked = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib is slow to import)
         if entry.isdigit() and int(entry) != os.getpid():
             mark = mark_of(int(entry))
             if mark:
-                found.append((int(entry), mark))
-    return found
+                marked.append((int(entry), mark))
+    return marked
 
 
 def mark_of(pid: int) -> bytes:

@@ -122,12 +122,12 @@ def step_stream(step: WriteStep, stream: Stream, capacity_bytes: int, *, number:
 
 def prepared(streams: Iterable[Stream]) -> list[Stream]:
     """One stream for each used part: several streams may measure the same one, and an array action measures none."""
-    found: dict[tuple[object, ...], Stream] = {}
+    streams_of_place: dict[tuple[object, ...], Stream] = {}
     for stream in (each for each in streams if not each.workload.needs_array):
         target = stream.target
         key = (target.stable_id, target.path, target_names(stream), *used_range(stream.workload))
-        found.setdefault(key, stream)
-    return list(found.values())
+        streams_of_place.setdefault(key, stream)
+    return list(streams_of_place.values())
 
 
 def used_range(work: Workload) -> tuple[int, int | None]:

@@ -131,8 +131,8 @@ def looks(rule: StopRule, least_runtime_s: int, most_s: int) -> Iterator[int]:
 
 def first_window(rule: StopRule, rates: Series, *, least_runtime_s: int = MIN_LOOK_S) -> Window | None:
     """The window with which the rule ends a recorded series; None if it never does."""
-    found = (find_window(rule, rates[:at]) for at in looks(rule, least_runtime_s, len(rates)))
-    return next((window for window in found if window), None)
+    windows = (find_window(rule, rates[:at]) for at in looks(rule, least_runtime_s, len(rates)))
+    return next((window for window in windows if window), None)
 
 
 # The warm-up of a series: the seconds at its start that its mean should not contain.
@@ -152,8 +152,8 @@ def warm_up_s(rates: Series) -> int | None:
     shift = rates[-1]  # against cancellation in the squares
     for at in range(n - 1, -1, -1):
         each = rates[at] - shift
-        total, squares, kept = total + each, squares + each * each, n - at
-        error = max(0.0, squares - total * total / kept) / kept**2
+        total, squares, count = total + each, squares + each * each, n - at
+        error = max(0.0, squares - total * total / count) / count**2
         if at <= n // 2 and error <= best:
             best, cut = error, at
     if cut == n // 2:
@@ -177,10 +177,10 @@ def confidence_window(rates: Series, percent: float) -> Window | None:
     cut = warm_up_s(rates)
     if cut is None or len(rates) - cut < MIN_KEPT_S:
         return None
-    kept, allowed = rates[cut:], percent / 100
-    if min(rates) <= NEAR_ZERO * usual_rate(rates) or _changes(kept, allowed):
+    measured, allowed = rates[cut:], percent / 100
+    if min(rates) <= NEAR_ZERO * usual_rate(rates) or _changes(measured, allowed):
         return None
-    half = interval(kept)
+    half = interval(measured)
     return Window(cut, len(rates), half) if half <= allowed else None
 
 
@@ -200,8 +200,8 @@ def interval(rates: Series) -> float:
     return student_t((1 + CONFIDENCE) / 2, independent - 1) * deviation / sqrt(independent) / mean
 
 
-def _changes(kept: Series, allowed: float) -> bool:
+def _changes(measured: Series, allowed: float) -> bool:
     """Whether the series rises or falls by more than the allowed fraction, or has a step or a stall."""
-    change, residuals, _ = line(kept)
-    drifts = abs(change) > allowed * fmean(kept) and is_significant(change, residuals, DRIFT_PROBABILITY)
-    return drifts or steadiness_of_rates(kept).verdict in CHANGING
+    change, residuals, _ = line(measured)
+    drifts = abs(change) > allowed * fmean(measured) and is_significant(change, residuals, DRIFT_PROBABILITY)
+    return drifts or steadiness_of_rates(measured).verdict in CHANGING

@@ -57,21 +57,21 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return judged(security)
 
 
-def judged(found: Security) -> tuple[PurgeOffer, ...]:
-    problem = _problem(found)
-    enhanced = problem or ("" if found.enhanced else "The drive does not support it.")
+def judged(security: Security) -> tuple[PurgeOffer, ...]:
+    problem = _problem(security)
+    enhanced = problem or ("" if security.enhanced else "The drive does not support it.")
     return (
         PurgeOffer(method=_M.ATA_SECURE_ERASE, problem=problem),
         PurgeOffer(method=_M.ATA_ENHANCED_ERASE, problem=enhanced),
     )
 
 
-def _problem(found: Security) -> str:
-    if not found.supported:
+def _problem(security: Security) -> str:
+    if not security.supported:
         return "The drive does not support it."
-    if found.frozen:
+    if security.frozen:
         return _FROZEN
-    if found.locked or found.enabled:
+    if security.locked or security.enabled:
         return "The drive has an unknown password: remove it first (hdparm --security-disable)."
     return ""
 
@@ -82,7 +82,7 @@ def read_security(printed: str) -> Security:
     if not head:
         return Security()
     words = [" ".join(line.split()) for line in section.splitlines()]
-    minutes = {bool(found[1]): int(found[0]) for found in _MINUTES.findall(section)}
+    minutes = {bool(match[1]): int(match[0]) for match in _MINUTES.findall(section)}
     return Security(
         supported="supported" in words,
         enabled="enabled" in words,

@@ -75,11 +75,11 @@ def to_the_end(drive: Lease, run: PurgeRun, *command: str, tick: Callable[[str],
     return _succeeded(command, output).out
 
 
-def _succeeded(command: tuple[str, ...], said: ToolOutput) -> ToolOutput:
+def _succeeded(command: tuple[str, ...], output: ToolOutput) -> ToolOutput:
     """Raises PurgeFailed for an exit status other than 0."""
-    if said.exit_code == 0:
-        return said
-    words = said.err.strip() or said.out.strip()
+    if output.exit_code == 0:
+        return output
+    words = output.err.strip() or output.out.strip()
     raise PurgeFailed(
-        "purge_refused", f"{shlex.join(command)} ended with status {said.exit_code}: {words[-1500:] or 'no message'}"
+        "purge_refused", f"{shlex.join(command)} ended with status {output.exit_code}: {words[-1500:] or 'no message'}"
     )

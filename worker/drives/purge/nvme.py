@@ -53,16 +53,16 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return judged(controller, other_namespaces(name))
 
 
-def judged(found: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]:
+def judged(controller: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]:
     """The methods of a drive that also has these other namespaces."""
     too = f"It would also erase {', '.join(others)} on the same drive." if others else ""
-    formats, crypto = bool(found.oacs & 2), bool(found.fna & 4)
-    of_all = too if found.fna & 3 else ""
+    formats, crypto = bool(controller.oacs & 2), bool(controller.fna & 4)
+    of_all = too if controller.fna & 3 else ""
     return (
         _offer(_M.NVME_FORMAT, formats, of_all),
         _offer(_M.NVME_FORMAT_CRYPTO, formats and crypto, of_all),
-        _offer(_M.NVME_SANITIZE_BLOCK, bool(found.sanicap & 2), too),
-        _offer(_M.NVME_SANITIZE_CRYPTO, bool(found.sanicap & 1), too),
+        _offer(_M.NVME_SANITIZE_BLOCK, bool(controller.sanicap & 2), too),
+        _offer(_M.NVME_SANITIZE_CRYPTO, bool(controller.sanicap & 1), too),
     )
 
 
@@ -76,9 +76,9 @@ def _all(problem: str) -> tuple[PurgeOffer, ...]:
 
 def other_namespaces(name: str) -> tuple[str, ...]:
     """Other block devices of the same drive."""
-    own = sysfs.model(name), sysfs.serial(name)
+    identity = sysfs.model(name), sysfs.serial(name)
     drives = (n for n in sysfs.names() if n != name and sysfs.kind(n) == "disk" and sysfs.transport(n) == "nvme")
-    return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
+    return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == identity)
 
 
 def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:

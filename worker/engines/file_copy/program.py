@@ -211,10 +211,10 @@ def run(job: Job) -> None:
 
 
 def words(error: OSError, method: str) -> str:
-    told = f"{error.filename or method}: {error.strerror} (errno {error.errno})"
+    of_system = f"{error.filename or method}: {error.strerror} (errno {error.errno})"
     if method == "reflink" and not error.filename and error.errno in NO_REFLINKS:
-        return f"the file system of the target has no reflinks. Use btrfs or XFS, or another copy method. {told}"
-    return told
+        return f"the file system of the target has no reflinks. Use btrfs or XFS, or another copy method. {of_system}"
+    return of_system
 
 
 def main() -> int:

@@ -212,8 +212,8 @@ class Differ:
         return tuple(self._tell(each, now[each], _between(before[each].bins, now[each].bins)) for each in now)
 
     def _tell(self, direction: Direction, now: Totals, latency: Histogram) -> DirectionSample:
-        told = self._told[direction]
-        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        reported = self._told[direction]
+        ios, moved_bytes = max(0, now.ios - reported.ios), max(0, now.bytes - reported.bytes)
         return self._counted(direction, ios, moved_bytes, latency)
 
     def spread(self, dump: Dump, share: float, device: DeviceSample | None) -> tuple[DirectionSample, ...]:
@@ -244,8 +244,8 @@ class Differ:
         )
 
     def _part(self, direction: Direction, now: Totals, share: float, limit_bytes: int | None) -> DirectionSample:
-        told = self._told[direction]
-        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        reported = self._told[direction]
+        ios, moved_bytes = max(0, now.ios - reported.ios), max(0, now.bytes - reported.bytes)
         if limit_bytes is not None and moved_bytes:
             share = min(share, limit_bytes / moved_bytes)
         ios = round(ios * share)
@@ -254,8 +254,8 @@ class Differ:
         )
 
     def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:
-        told = self._told[direction]
-        self._told[direction] = Totals(ios=told.ios + ios, bytes=told.bytes + moved_bytes)
+        reported = self._told[direction]
+        self._told[direction] = Totals(ios=reported.ios + ios, bytes=reported.bytes + moved_bytes)
         return direction_sample(direction, ios=ios, moved_bytes=moved_bytes, latency=latency)
 
     def _totals(self, dump: Dump, *, final: bool = False) -> dict[Direction, Totals]:

@@ -199,16 +199,16 @@ def _directions(text: str, read: str, write: str) -> dict[str, str]:
 
 
 def read_block_size(text: str) -> Values:
-    found = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
-    return {"block_size": 4096} | found
+    sizes = {factor: read_size(size) for factor, size in _directions(text, "block_size", "write_block_size").items()}
+    return {"block_size": 4096} | sizes
 
 
 def read_block_split(text: str) -> Values:
     """Shares that are left out divide what the others leave, as in fio: `4k/50:8k/:16k/` is `4k/50:8k/25:16k/25`."""
-    found = _directions(in_bytes(text.lower()), "block_split", "write_block_split")
-    if "block_split" not in found:
+    splits = _directions(in_bytes(text.lower()), "block_split", "write_block_split")
+    if "block_split" not in splits:
         raise OptionRefused(f"{text!r} has no split for reads")
-    return {name: _with_shares(split) for name, split in found.items()}
+    return {name: _with_shares(split) for name, split in splits.items()}
 
 
 def _with_shares(split: str) -> str:
@@ -236,8 +236,8 @@ def read_directions(factor: str) -> Callable[[str], Values]:
     """A value of reads, and perhaps another of writes; 0 is no limit."""
 
     def read(text: str) -> Values:
-        found = _directions(text, factor, f"write_{factor}")
-        return {name: value for name, value in found.items() if value != "0" or factor not in RATE_LIMITS}
+        values = _directions(text, factor, f"write_{factor}")
+        return {name: value for name, value in values.items() if value != "0" or factor not in RATE_LIMITS}
 
     return read
 

@@ -109,8 +109,8 @@ def _queue(work: FioWorkload) -> Iterator[str]:
 def _limits(work: FioWorkload) -> Iterator[str]:
     """A trial that ends by an amount has a time limit, which assumes that the drive sets the speed."""
     slowed = {*RATE_LIMITS, "thinktime", "latency_target"}
-    if work.amount_bytes is not None and (found := sorted(slowed & work.options.wanted().keys())):
-        yield f"{', '.join(found)} needs a runtime, because the time of an amount would be unknown"
+    if work.amount_bytes is not None and (limits := sorted(slowed & work.options.wanted().keys())):
+        yield f"{', '.join(limits)} needs a runtime, because the time of an amount would be unknown"
     limits_writes = not work.options.wanted().keys().isdisjoint(WRITE_LIMITS.values())
     if limits_writes and not work.pattern.mixed:
         yield f"separate limits of writes are only for mixed patterns, not for {work.pattern}: use rate or rate_iops"
@@ -223,10 +223,10 @@ SPLIT_BLOCKS = 40  # smallest size for several block sizes, in blocks of the lar
 
 def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
     """All reasons why the workload cannot run on a target of this kind; () if it can."""
-    own = [problem for rule in RULES for problem in rule(workload)]
+    of_rules = [problem for rule in RULES for problem in rule(workload)]
     with_target = [problem for rule in TARGET_RULES for problem in rule(workload, kind)]
     of_options = _option_problems(workload, kind) if workload.options.wanted() else ()
-    return (*own, *with_target, *of_options)
+    return (*of_rules, *with_target, *of_options)
 
 
 def parts_of(work: FioWorkload) -> int:

@@ -316,10 +316,10 @@ def tear_down_steps(
     layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str, made: tuple[str, ...] = ()
 ) -> tuple[Removal, ...]:
     """The steps, in order. `drives` are those that the layout was built on."""
-    found: dict[tuple[Part, str], Removal] = {}
+    removals: dict[tuple[Part, str], Removal] = {}
     for step in _steps(layout, drives, Names(key, made), mount_point):
-        found.setdefault((step.part, step.of), step)
-    return tuple(found.values())
+        removals.setdefault((step.part, step.of), step)
+    return tuple(removals.values())
 
 
 def _steps(layout: Layout, drives: tuple[Drive, ...], names: Names, mount_point: str) -> Iterator[Removal]:

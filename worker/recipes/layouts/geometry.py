@@ -100,14 +100,14 @@ def capacity_share(layout: Layout) -> float:
     """Share of the drives' total capacity that is available for data, without a file system's overhead."""
     copies = {BtrfsProfile.RAID1: 0.5, BtrfsProfile.RAID10: 0.5}
     parity = {BtrfsProfile.RAID5: 1, BtrfsProfile.RAID6: 2}
-    own = 1.0
+    share = 1.0
     if layout.file_system is FileSystem.BTRFS and layout.arrays > 1 and layout.stripe is Stripe.NONE:
         profile = layout.btrfs_profile
-        own = copies.get(profile, (layout.arrays - parity.get(profile, 0)) / layout.arrays)
+        share = copies.get(profile, (layout.arrays - parity.get(profile, 0)) / layout.arrays)
     inside = 1 / layout.drives_per_array if layout.raid is Raid.RAID1 else 1.0
     if layout.raid not in (Raid.NONE, Raid.RAID1):
         inside = data_drives(layout.raid, layout.drives_per_array, layout.spans) / layout.drives_per_array
-    return own * inside * layout.share_percent / 100
+    return share * inside * layout.share_percent / 100
 
 
 # ---- each layer compared with the one below
