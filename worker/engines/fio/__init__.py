@@ -129,12 +129,10 @@ MAX_JOBS = 4096  # one line for each; they fit into a pipe
 
 
 class Gate:
-    """`fds` must be inherited by fio."""
+    """Holds the jobs of a program that may not start at once. `fds` must be inherited by fio."""
 
-    fds: tuple[int, ...] = ()
-
-    def __init__(self, reader: int, writer: int) -> None:
-        self.fds = (reader,)
+    def __init__(self, fds: tuple[int, ...] = (), writer: int | None = None) -> None:
+        self.fds = fds
         self._writer = writer
 
     def held(self, recipe: Recipe) -> Recipe:
@@ -143,35 +141,25 @@ class Gate:
         fio appends a redirection to the command, into a file in the target directory. It belongs to `exit 1`, so the
         file is not created.
         """
+        if not self.fds:
+            return recipe
         wait = f"read line </proc/self/fd/{self.fds[0]} || exit 1"
         return msgspec.structs.replace(recipe, job_text=f"[global]\nexec_prerun={wait}\n{recipe.job_text}")
 
     def open(self) -> None:
-        os.write(self._writer, b"\n" * MAX_JOBS)
-
-
-class NoGate(Gate):
-    """For a job that starts at once."""
-
-    def __init__(self) -> None:
-        pass
-
-    def held(self, recipe: Recipe) -> Recipe:
-        return recipe
-
-    def open(self) -> None:
-        pass
+        if self._writer is not None:
+            os.write(self._writer, b"\n" * MAX_JOBS)
 
 
 @contextmanager
 def gate_of(scope: Scope) -> Iterator[Gate]:
     """The gate of the scope's program; nothing is held if the program may start at once."""
     if not scope.not_before:
-        yield NoGate()
+        yield Gate()
         return
     reader, writer = os.pipe()
     try:
-        yield Gate(reader, writer)
+        yield Gate((reader,), writer)
     finally:
         os.close(reader)
         os.close(writer)
