@@ -186,7 +186,7 @@ PLANTED = (
         frozenset({K.EFFECT}),
         words=READ_WRITE,
     ),
-    Family("words of x ×1.8", (shifted(math.log(1.8), 0.0),), K.EFFECT, words=("on", "off")),
+    Family("words of x ×1.8", (shifted(math.log(1.8), 0.0),), K.EFFECT, frozenset({K.NO_EFFECT}), words=("on", "off")),
     Family("equal", (level,), K.NO_EFFECT, words=READ_WRITE),
     Family("up to ×2 apart", (level, parting), K.INTERACTION, APART | {K.TREND}, x="size"),
     Family("one of 24 ×2", (shifted(math.log(2)), level), K.STANDOUT, frozenset({K.NO_EFFECT}), words=ONE, series=24),

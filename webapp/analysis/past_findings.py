@@ -8,7 +8,7 @@ out.
 | --- | --- |
 | changed | a claimed difference, of the mean or of a point, beyond the margin |
 | unchanged | the whole interval is within the margin |
-| reference | the same against a published table; from values that were measured once, what `findings.effects` states |
+| reference | the same against a published table; of single values, what `findings.effects` states, or the ratios |
 
 Intervals cover the variation of the repeats, not that between runs. So the next experiment of a change is to measure
 again.
@@ -24,16 +24,19 @@ from uuid import UUID
 from django.db.models import OuterRef, Subquery
 from msgspec import structs
 
-from webapp.analysis.answer import DIFFERENCES, Comparison, DifferenceKind, Finding, FindingKind, Level
+from webapp.analysis.answer import DIFFERENCES, Comparison, DifferenceKind, Finding, FindingKind, Level, Mark
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import comparison_of, select
 from webapp.analysis.default_questions import choose_for
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.evidence import Pairs, RunFinding, Source, with_evidence
 from webapp.analysis.experiments import next_experiment
+from webapp.analysis.findings import findings
+from webapp.analysis.findings.curves import span
 from webapp.analysis.headline import differences
 from webapp.analysis.question import CompareRefused, read_query
-from webapp.analysis.words import label_in_sentence
+from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.words import in_sentence, label_in_sentence
 from webapp.plans.document import PlanDocument
 from webapp.results.models import Origin
 from webapp.results.reading.filter import ResultFilter
@@ -173,6 +176,30 @@ def _against_reference(run: Run, imported: int, model: str, source: Source) -> I
     ]  # fmt: skip
     names = {str(run.number): f"Run {run.number}", key: "the published table “{}”"}
     made = _compared([source.pair, *question], names)
-    for finding in list(claims(made)) or [each for each in made.findings if each.kind in _AS_MEASURED]:
+    alone = structs.replace(made, differs=())  # of course host, tool and time differ: the list hides what is measured
+    measured = [each for each in findings(alone, metric_named(made.metric)) if each.kind in _AS_MEASURED]
+    for finding in list(claims(made)) or measured or list(_ratios(made)):
         finding = structs.replace(finding, kind=FindingKind.REFERENCE)
         yield with_evidence(source, question, made, finding)
+
+
+def _ratios(made: Comparison) -> Iterator[Finding]:
+    """The ratios in each chart, as measured."""
+    parts, marks, logs = list[str](), list[Mark](), list[float]()
+    for number, panel in enumerate(made.panels):
+        for place, series in enumerate(panel.series):
+            cells = [cell for cell in series.cells if cell.against_baseline and not series.is_baseline]
+            ratios = sorted(log(cell.against_baseline.ratio.value) for cell in cells if cell.against_baseline)
+            if ratios:
+                parts.append(f"{panel.name} {span(ratios[0], ratios[-1])}".strip())
+                marks.append(Mark(panel=number, series=place, first=cells[0].level, last=cells[-1].level))
+                logs += ratios
+    if parts:
+        names = {each.is_baseline: each.name for each in made.panels[marks[0].panel].series}
+        common = f"{len(logs)} common point{'' if len(logs) == 1 else 's'}"
+        subject = in_sentence(made.metric_label)
+        sentence = f"{names[False]} showed in {subject} against {names[True]}: {', '.join(parts)} ({common})."
+        size = max(map(abs, logs))
+        yield Finding(
+            kind=FindingKind.RATIOS, sentence=sentence, single=True, size=size, marks=tuple(marks), about=made.metric
+        )

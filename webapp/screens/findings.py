@@ -1,7 +1,8 @@
 """Findings as pages show them: with the address of their evidence, and a small chart in which it is marked."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -23,6 +24,8 @@ LEFT, RIGHT, ABOVE, BELOW = 8.0, 8.0, 16.0, 16.0
 MOST_LETTERS = 28  # below the lines
 WIDE_RANGE = 20.0  # highest / lowest, from which the axis is logarithmic
 LEAST_RANGE = math.log(1.1)  # of an axis of ratios
+MOST_BARS, BAR_PITCH = 4, 20.0  # instead of lines, if the levels have no order
+MOST_NAME = 22  # letters above a bar
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,21 @@ class DrawnLine:
 
     name: str
     colour: int | None  # its number; None (grey) if it is no evidence
-    path: str  # "" if the levels have no order
+    path: str
     evidence: str
     dots: tuple[tuple[str, str], ...]  # x and y of the marked points
+
+
+@dataclass(frozen=True)
+class DrawnBar:
+    """A value at one level, with its name and text above it. Ratios begin in the middle, at 1."""
+
+    name: str
+    text: str
+    colour: int | None  # None (grey) for what the evidence is compared with
+    y: str  # of the name; the bar is below it
+    x: str
+    width: str
 
 
 @dataclass(frozen=True)
@@ -57,6 +72,7 @@ class SmallChart:
     last: str
     words: str  # the same for those who do not see it
     bands: tuple[DrawnBand, ...] = ()
+    bars: tuple[DrawnBar, ...] = ()  # instead of lines
 
 
 @dataclass(frozen=True)
@@ -99,16 +115,19 @@ def address(finding: RunFinding) -> str:
 
 
 def small_chart(picture: Picture) -> SmallChart | None:
-    """None without a line, or two marks, to draw."""
+    """Lines along x; bars if its levels have no order. None without a line, two marks or two bars to draw, and if there
+    are too many bars."""
     values = [value for line in picture.lines for value in line.values if value is not None]
     positive = [value for value in values if value > 0]
     if len(positive) < 2:
         return None
+    if not picture.ordered:
+        return _bar_chart(picture)
     axis = _axis([*positive, *(each.high for each in picture.ceilings)], ratios=picture.ratios)
     first, last = picture.levels[0], picture.levels[-1]
     fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
-    drawn = [_drawn(line, colours[line.name], axis, connected=picture.ordered) for line in picture.lines]
+    drawn = [_drawn(line, colours[line.name], axis) for line in picture.lines]
     if sum(len(line.dots) for line in drawn) < 2 and not any(" " in line.path for line in drawn):
         return None
     return SmallChart(
@@ -123,6 +142,62 @@ def small_chart(picture: Picture) -> SmallChart | None:
         words="; ".join([*_words(picture), *(f"matches {each.name}" for each in picture.ceilings)]),
         bands=tuple(_band(each, axis) for each in picture.ceilings),
     )
+
+
+def _bar_chart(picture: Picture) -> SmallChart | None:
+    """The evidence, and the values beside it at the same levels. Of several lines, where there is more than one."""
+    counts = Counter(level for line in picture.lines for level, value in enumerate(line.values) if value is not None)
+    least = 1 if picture.ratios else min(2, len(picture.lines))
+    evidence = {level for line in picture.lines for level in _marked(line) if counts[level] >= least}
+    shown = [
+        (line, level, value)
+        for level in sorted(evidence)
+        for line in picture.lines
+        if (value := line.values[level]) is not None and (level in _marked(line) or not picture.ratios)
+    ]
+    values = [value for *_, value in shown]
+    if not 2 <= len(shown) <= MOST_BARS or min(values) <= 0:
+        return None
+    several = len({line.name for line, *_ in shown}) > 1, len(evidence) > 1
+    colours = colours_of(line.name for line in picture.lines)
+    reach = max(LEAST_RANGE, *(abs(math.log(value)) for value in values))
+    bars, texts = [], _apart({level: picture.levels[level] for level in evidence})
+    for place, (line, level, value) in enumerate(shown):
+        parts = [part for part, differs in zip((line.name, texts[level]), several, strict=True) if differs]
+        start, end = 0.0, WIDTH * value / max(values)
+        if picture.ratios:
+            start, end = sorted((WIDTH / 2, WIDTH / 2 * (1 + math.log(value) / reach)))
+        bars.append(
+            DrawnBar(
+                name=_short(", ".join(filter(None, parts))), text=_text(picture, value),
+                colour=colours[line.name] if level in _marked(line) else None,
+                y=f"{ABOVE + 9 + place * BAR_PITCH:.1f}", x=f"{LEFT + start:.1f}", width=f"{max(end - start, 1):.1f}",
+            )
+        )  # fmt: skip
+    ratio = f": {as_ratio(max(values) / min(values))}" if len(shown) == 2 and not picture.ratios else ""
+    return SmallChart(
+        width=LEFT + WIDTH + RIGHT, height=ABOVE + HEIGHT + BELOW, lines=(), baseline="",
+        highest=f"{picture.metric_label}{ratio}", first="", x_label="", last="", words="; ".join(_words(picture)),
+        bars=tuple(bars),
+    )  # fmt: skip
+
+
+def _apart(texts: Mapping[int, str]) -> dict[int, str]:
+    """Without the parts that all of them have: `io_uring` and `psync`."""
+    parts = {level: text.split(" · ") for level, text in texts.items()}
+    shared = set.intersection(*map(set, parts.values()))
+    return {level: " · ".join(part for part in of_level if part not in shared) for level, of_level in parts.items()}
+
+
+def _short(name: str) -> str:
+    """Its begin and end: a chart, and the last part of a level."""
+    half = MOST_NAME // 2
+    return name if len(name) <= MOST_NAME else f"{name[:half]}…{name[-half:]}"
+
+
+def _marked(line: Line) -> range:
+    """The levels that are evidence."""
+    return range(0) if line.first is None or line.last is None else range(line.first, line.last + 1)
 
 
 def _band(ceiling: CeilingMatch, axis: "_Axis") -> DrawnBand:
@@ -156,20 +231,20 @@ def _axis(values: Sequence[float], *, ratios: bool) -> _Axis:
     return _Axis(low / 1.2, high, logarithmic=True) if high > WIDE_RANGE * low else _Axis(0.0, high, logarithmic=False)
 
 
-def _drawn(line: Line, colour: int, axis: _Axis, *, connected: bool) -> DrawnLine:
+def _drawn(line: Line, colour: int, axis: _Axis) -> DrawnLine:
     step = WIDTH / (len(line.values) - 1)
     points = {
         level: (f"{LEFT + level * step:.1f}", f"{axis.y(value):.1f}")
         for level, value in enumerate(line.values)
         if value is not None
     }
-    marked = {} if line.first is None or line.last is None else range(line.first, line.last + 1)
+    marked = _marked(line)
     evidence = [point for level, point in points.items() if level in marked]
     return DrawnLine(
         name=line.name,
         colour=colour if marked else None,
-        path=" ".join(map(",".join, points.values())) if connected else "",
-        evidence=" ".join(map(",".join, evidence)) if connected else "",
+        path=" ".join(map(",".join, points.values())),
+        evidence=" ".join(map(",".join, evidence)),
         dots=tuple(evidence),
     )
 

@@ -41,12 +41,13 @@ def _ratio(charts: Charts, series: str, faster: str, slower: str, least: float) 
     couples = [(one[level], other[level]) for level in sorted(one.keys() & other.keys())]
     if not couples:
         return None
-    panel, index = _place(charts, series, faster)
+    places = tuple(dict.fromkeys(_place(charts, series, pattern) for pattern in (faster, slower)))
+    panel, index = places[0]
     part = part_of(panel, "", couples)
     is_clear = part.sign(charts.sigma(panel)) > 0
     if min(part.ratios.values()) <= 0 or part.mean < (least if is_clear else max(least, NEWS)):
         return None
-    pair = Pair(faster, slower, "", "", (part,), tuple(chain.from_iterable(couples)), ((panel, index),))
+    pair = Pair(faster, slower, "", "", (part,), tuple(chain.from_iterable(couples)), places)
     sentence = showed(charts, faster, slower, part.words)
     name = charts.comparison.panels[panel].series[index].name if len(_series(charts)) > 1 else ""
     kind = FindingKind.DIRECTION if is_clear else FindingKind.RATIOS

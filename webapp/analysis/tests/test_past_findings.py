@@ -225,8 +225,16 @@ def test_a_published_table_of_the_same_model_is_compared(lab: Lab) -> None:
     assert reference.size == pytest.approx(log(2), abs=0.02)
     asked = parse_qs(reference.query)
     assert (asked["import"], asked["model"]) == ([str(published.number)], ["PM9A3"])
+    assert "differ" not in reference.sentence  # tool, host and time always do
     assert reference.picture is not None
     assert [len(line.values) for line in reference.picture.lines] == [3, 3]
+
+
+def test_ratios_to_single_values_are_stated_as_measured(lab: Lab) -> None:
+    a_published_table(TABLE.replace("2000", "1100").replace("4000", "2200").replace("8000", "5000"))
+    (reference,) = past(lab.run)
+    assert (reference.kind, reference.single) == (K.REFERENCE, True)
+    assert reference.size == pytest.approx(log(5 / 4), abs=0.02)
 
 
 @pytest.mark.parametrize(

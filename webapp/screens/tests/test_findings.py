@@ -2,6 +2,7 @@
 
 import pytest
 from django.test import Client
+from msgspec import structs
 
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import Line, Picture, RunFinding
@@ -64,10 +65,40 @@ def test_a_zero_is_drawn_at_the_bottom() -> None:
         assert {y for _, y in chart.lines[0].dots} == {f"{ABOVE + HEIGHT}"}
 
 
-def test_levels_without_an_order_are_not_connected() -> None:
-    chart = small_chart(a_picture(1.0, 2.0, 3.0, ordered=False))
+def test_levels_without_an_order_are_bars() -> None:
+    lines = (
+        Line(name="write", values=(None, 300.0, 500.0), first=1, last=1),
+        Line(name="read", values=(50.0, 150.0, 400.0), first=None, last=None),
+    )
+    picture = structs.replace(a_picture(1.0, 2.0, 3.0, ordered=False), lines=lines)
+    chart = small_chart(picture)
     assert chart
-    assert (chart.lines[0].path, chart.lines[0].evidence, len(chart.lines[0].dots)) == ("", "", 2)
+    assert (chart.lines, chart.highest) == ((), "IOPS: ×2.00")
+    assert [(bar.name, bar.text, bar.colour is None, bar.width) for bar in chart.bars] == [
+        ("write", "300", False, f"{WIDTH}"), ("read", "150", True, f"{WIDTH / 2}"),
+    ]  # fmt: skip
+
+
+def test_bars_of_ratios_begin_at_one() -> None:
+    chart = small_chart(a_picture(9.0, 2.0, 0.5, ordered=False, ratios=True))
+    assert chart
+    assert [(bar.name, float(bar.x), float(bar.width)) for bar in chart.bars] == [
+        ("1", LEFT + WIDTH / 2, WIDTH / 2), ("2", LEFT, WIDTH / 2),
+    ]  # fmt: skip
+
+
+def test_a_bar_is_named_by_what_tells_it_from_the_others() -> None:
+    levels = ("other", "h · 4 KiB · psync", "h · 4 KiB · uring")
+    picture = structs.replace(a_picture(9.0, 2.0, 0.5, ordered=False), levels=levels)
+    chart = small_chart(picture)
+    assert chart
+    assert [bar.name for bar in chart.bars] == ["psync", "uring"]
+
+
+def test_one_bar_and_many_bars_say_nothing() -> None:
+    assert small_chart(a_picture(5.0, 2.0, None, ordered=False)) is None
+    many = structs.replace(a_picture(ordered=False), lines=(Line(name="", values=(1.0,) * 5, first=0, last=4),))
+    assert small_chart(structs.replace(many, levels=tuple("abcde"))) is None
 
 
 def test_what_was_not_measured_is_left_out() -> None:
