@@ -125,23 +125,23 @@ def _paired(pairs: Sequence[Pair], shares: Sequence[float]) -> Contrast:
 
 def _unpaired(pairs: Sequence[Pair], shares: Sequence[float]) -> Contrast:
     sides = []
-    by_run = all(len(_runs(one)) >= MIN_RUNS for pair in pairs for one in pair)
+    by_run = all(len(_runs(side_values)) >= MIN_RUNS for pair in pairs for side_values in pair)
     for side in (0, 1):
         sums = Influences(by_run=by_run)
         parts = [sums.add(_logs(pair[side]), share) for pair, share in zip(pairs, shares, strict=True)]
         sides.append((parts, sums))
-    (mine, own), (theirs, others) = sides
-    variances = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (own, others)]
-    parts = [one - other for one, other in zip(mine, theirs, strict=True)]
-    return _made(parts, *_welch(variances), min(own.least, others.least), _step(pairs))
+    (mine, my_sums), (theirs, their_sums) = sides
+    variances = [(sums.variance(len(sums)), sums.least - 1.0) for sums in (my_sums, their_sums)]
+    parts = [first - second for first, second in zip(mine, theirs, strict=True)]
+    return _made(parts, *_welch(variances), min(my_sums.least, their_sums.least), _step(pairs))
 
 
-def _logs(one: Measured) -> dict[Block, float]:
-    return {block: math.log(value) for block, value in one.values.items()}
+def _logs(measured: Measured) -> dict[Block, float]:
+    return {block: math.log(value) for block, value in measured.values.items()}
 
 
-def _runs(one: Measured) -> set[int]:
-    return {run for run, _ in one.values}
+def _runs(measured: Measured) -> set[int]:
+    return {run for run, _ in measured.values}
 
 
 def _made(parts: Sequence[float], variance: float, freedom: float, n: int, step: float) -> Contrast:
@@ -192,7 +192,7 @@ def within_variance(points: Sequence[Contrast], mean: Contrast) -> float:
     """The part of the points' variances that blocks do not explain: (sum v - P V) / (P - 1)."""
     if len(points) < 2:
         return 0.0
-    return max(0.0, math.fsum(one.variance for one in points) - len(points) * mean.variance) / (len(points) - 1)
+    return max(0.0, math.fsum(point.variance for point in points) - len(points) * mean.variance) / (len(points) - 1)
 
 
 def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
@@ -204,9 +204,9 @@ def pooled_freedom(points: Sequence[Contrast], mean: Contrast) -> float:
     - points have unequal noise: (sum v)^2 / sum(v^2 / f).
     """
     count, within = len(points), within_variance(points, mean)
-    total = math.fsum(one.variance for one in points)
+    total = math.fsum(point.variance for point in points)
     shared = ((count * mean.variance) ** 2 + (count - 1) * within**2) / mean.freedom
-    unequal = math.fsum(one.variance**2 / one.freedom for one in points)
+    unequal = math.fsum(point.variance**2 / point.freedom for point in points)
     return total**2 / max(shared, unequal) if total else mean.freedom
 
 
@@ -218,7 +218,7 @@ def same_order(pairs: Iterable[Pair]) -> str:
     before, or after, all of the other series.
     """
     given = list(pairs)
-    if any(len(one.at) < len(one.values) for pair in given for one in pair):
+    if any(len(side.at) < len(side.values) for pair in given for side in pair):
         return UNKNOWN_ORDER
     blocks: dict[Block, list[float]] = {}
     for series, baseline in given:
@@ -233,9 +233,9 @@ def _leans_of_runs(pairs: Sequence[Pair], shared: Collection[int]) -> list[float
     """For each run without a common block, the seconds between it and the other series: positive if the series was
     measured after the baseline, negative if before, 0 if the run and the other series overlap."""
     mine, theirs = _times([series for series, _ in pairs]), _times([baseline for _, baseline in pairs])
-    own = [_gap(times, theirs) for run, times in mine.items() if run not in shared]
-    others = [-_gap(times, mine) for run, times in theirs.items() if run not in shared]
-    return [*own, *others]
+    of_series = [_gap(times, theirs) for run, times in mine.items() if run not in shared]
+    of_baseline = [-_gap(times, mine) for run, times in theirs.items() if run not in shared]
+    return [*of_series, *of_baseline]
 
 
 def _times(cells: Iterable[Measured]) -> dict[int, list[float]]:
@@ -338,11 +338,13 @@ def claims(
     of 95 %, stricter than the 90 % that two one-sided tests of 5 % need: readers see one interval only.
     """
     count = len(tests) * questions
-    different = holm([questions * one.pairs * one.tested.p_different() for one in tests])
-    unequal = holm([questions * one.pairs * one.tested.p_unequal(margin) for one in tests])
-    limits = [looks.level(each / count) * count if tests else each for each in (alpha, OF_EQUALITIES)]
-    found = zip(tests, different, unequal, strict=True)
-    return [_claim(one.shown, p_different, p_unequal, margin, alpha, limits) for one, p_different, p_unequal in found]
+    different = holm([questions * test.pairs * test.tested.p_different() for test in tests])
+    unequal = holm([questions * test.pairs * test.tested.p_unequal(margin) for test in tests])
+    limits = [looks.level(level / count) * count if tests else level for level in (alpha, OF_EQUALITIES)]
+    corrected = zip(tests, different, unequal, strict=True)
+    return [
+        _claim(test.shown, p_different, p_unequal, margin, alpha, limits) for test, p_different, p_unequal in corrected
+    ]
 
 
 def _claim(
@@ -385,17 +387,17 @@ Found = Mapping[str, tuple[float, Claim]]
 """Ratio and claim by key of x."""
 
 
-def opposites(found: Found, where: Where) -> tuple[Side, Side] | None:
+def opposites(claims_by_key: Found, where: Where) -> tuple[Side, Side] | None:
     """The higher and the lower side; None if all certain differences have one direction."""
-    higher = [key for key, (ratio, claim) in found.items() if claim.different and ratio > 1]
-    lower = [key for key, (ratio, claim) in found.items() if claim.different and ratio < 1]
+    higher = [key for key, (ratio, claim) in claims_by_key.items() if claim.different and ratio > 1]
+    lower = [key for key, (ratio, claim) in claims_by_key.items() if claim.different and ratio < 1]
     if not higher or not lower:
         return None
-    return _side(higher, found, where), _side(lower, found, where)
+    return _side(higher, claims_by_key, where), _side(lower, claims_by_key, where)
 
 
-def _side(keys: Sequence[str], found: Found, where: Where) -> Side:
-    return Side(where(keys, found.keys() - set(keys)), tuple(found[key][0] for key in keys), len(keys))
+def _side(keys: Sequence[str], claims_by_key: Found, where: Where) -> Side:
+    return Side(where(keys, claims_by_key.keys() - set(keys)), tuple(claims_by_key[key][0] for key in keys), len(keys))
 
 
 def by_range(levels: Sequence[Level], label: str) -> Where:

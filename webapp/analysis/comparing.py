@@ -173,7 +173,7 @@ class Selected:
 
     query: CompareQuery
     metric: Metric
-    found: ResultQuery
+    result_query: ResultQuery
     rows: tuple[ResultRow, ...]  # in the order of measuring
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
@@ -199,11 +199,11 @@ def compare(query: CompareQuery) -> Comparison:
 def select(query: CompareQuery) -> Selected:
     """At most 21 database queries. Raises CompareRefused."""
     checked(query)
-    found = ResultQuery.of(query.results)
-    return select_from(query, found, read_all(found))
+    result_query = ResultQuery.of(query.results)
+    return select_from(query, result_query, read_all(result_query))
 
 
-def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[ResultRow]) -> Selected:
+def select_from(query: CompareQuery, result_query: ResultQuery, matching: Sequence[ResultRow]) -> Selected:
     """The results of a checked query, of the rows that `read_all` has read. Raises CompareRefused."""
     observed = with_observed(matching, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
@@ -214,8 +214,11 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
         rows = tuple(row for row in read if row.id not in incomplete)
     else:
         rows = tuple(row for row in read if metric.of(row) is not None)
-    query, all_groups = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
-    invalid = found.count_invalid_left_out()
+    if metric.adds_up:
+        all_groups = grouped_for(query, rows if "direction" in query.dimensions else totals(rows))
+    else:
+        query, all_groups = _apart(query, rows)
+    invalid = result_query.count_invalid_left_out()
     missing = _missing(read, rows, metric)
     grouped, mixtures = without_mixtures(all_groups, query)
     if mixtures:
@@ -226,7 +229,7 @@ def select_from(query: CompareQuery, found: ResultQuery, matching: Sequence[Resu
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
     return Selected(
-        query, metric, found, rows, missing, invalid, grouped, notes, unstated, tuple(matching), mixtures,
+        query, metric, result_query, rows, missing, invalid, grouped, notes, unstated, tuple(matching), mixtures,
         frozenset(all_groups.cells.keys() - grouped.cells.keys()),
         known_ceilings(rows) if metric.key in RATES else NOTHING_KNOWN,
     )  # fmt: skip
@@ -265,10 +268,6 @@ def for_latencies(selected: Selected) -> Selected:
     return replace(selected, query=query, grouped=grouped)
 
 
-def _totalled(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery, Grouped]:
-    return query, grouped_for(query, rows if "direction" in query.dimensions else totals(rows))
-
-
 def _apart(query: CompareQuery, rows: Sequence[ResultRow]) -> tuple[CompareQuery, Grouped]:
     """One chart per direction if a cell would contain several: a latency mean over reads and writes is meaningless."""
     grouped = grouped_for(query, rows)
@@ -301,7 +300,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
     differing = differences(grouped, query)
     single, words = verdict(query, differing, series=len(grouped.series))
     table = Table(
-        metric=metric, x=query.x, baselines=compared.baselines, grouped=grouped, cells=cells, found=concluded,
+        metric=metric, x=query.x, baselines=compared.baselines, grouped=grouped, cells=cells, conclusions=concluded,
         form=query.ratios, margin=query.margin, other_rate=_other_rate(metric, selected.rows),
         is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
@@ -334,8 +333,16 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         mixtures=selected.mixtures,
     )
     block_sizes, rows = _block_sizes(selected.rows), _rows_by_series(grouped)
-    links = {} if selected.known == NOTHING_KNOWN else {key: selected.known.common(own) for key, own in rows.items()}
-    equipment = {key: _equipment(own, selected.known) for key, own in rows.items()} if are_equals(query.series) else {}
+    links = (
+        {}
+        if selected.known == NOTHING_KNOWN
+        else {key: selected.known.common(series_rows) for key, series_rows in rows.items()}
+    )
+    equipment = (
+        {key: _equipment(series_rows, selected.known) for key, series_rows in rows.items()}
+        if are_equals(query.series)
+        else {}
+    )
     between = partial(_between, grouped, query)
     return structs.replace(made, findings=findings(made, metric, learned, block_sizes, links, equipment, between))
 

@@ -58,9 +58,9 @@ def decide_repeats(run_id: UUID, host_id: UUID, document: PlanDocument) -> int:
 
 def _decided_places(run: Run, document: PlanDocument) -> set[tuple[UUID, str, str]]:
     """Target, part and point of each point that is compared and needs no further repeat."""
-    found = ResultQuery.of(ResultFilter(runs=(run.number,)))
+    results = ResultQuery.of(ResultFilter(runs=(run.number,)))
     try:
-        selections = list(_selections(run.number, document, read_all(found), found))
+        selections = list(_selections(run.number, document, read_all(results), results))
     except CompareRefused:
         return set()
     is_open: dict[str, bool] = {}
@@ -72,13 +72,13 @@ def _decided_places(run: Run, document: PlanDocument) -> set[tuple[UUID, str, st
 
 
 def _selections(
-    number: int, document: PlanDocument, rows: Sequence[ResultRow], found: ResultQuery
+    number: int, document: PlanDocument, rows: Sequence[ResultRow], results: ResultQuery
 ) -> Iterator[Selected]:
     """Of the run's own questions. Raises CompareRefused."""
     for chosen in questions_of_run(rows):
         if not chosen.fixed:
             query = read_query([("run", str(number)), *chosen.pairs])
-            yield select_from(replace(query, margin=document.decide_percent / 100), found, rows)
+            yield select_from(replace(query, margin=document.decide_percent / 100), results, rows)
 
 
 def compared_rows(

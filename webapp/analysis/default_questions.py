@@ -71,16 +71,16 @@ def choose_for(measured: Sequence[TargetPoint], series: Sequence[str] = (), pane
     """The first question, or that of the series and charts that a person has chosen."""
     if not (series or panel):
         return questions_of(measured)[0]
-    found = _Measured(measured, panel)
-    chosen = found.about(*series) if series else (found.questions() or [found.load()])[0]
+    questions = _Measured(measured, panel)
+    chosen = questions.about(*series) if series else (questions.questions() or [questions.load()])[0]
     return replace(chosen, metric=_metric(measured))
 
 
 def questions_of(measured: Sequence[TargetPoint]) -> list[Chosen]:
     """All of them, the most important first; at least one. `measured` has at least one point."""
-    found, metric = _Measured(measured), _metric(measured)
-    factors = [replace(chosen, metric=metric) for chosen in found.questions()]
-    return [*factors, *load_questions(measured)] if found.is_load else factors
+    questions, metric = _Measured(measured), _metric(measured)
+    factors = [replace(chosen, metric=metric) for chosen in questions.questions()]
+    return [*factors, *load_questions(measured)] if questions.is_load else factors
 
 
 def questions_of_run(rows: Sequence[ResultRow]) -> tuple[Chosen, ...]:
@@ -128,7 +128,7 @@ class _Measured:
     def questions(self) -> list[Chosen]:
         """Of factors; those of targets if no factor has one."""
         together = next((name for name in (AT_ONCE, HOSTS_AT_ONCE) if name in self._names), "")
-        if len({each.label for each in self._measured if each.label}) > 1:
+        if len({point.label for point in self._measured if point.label}) > 1:
             return [self._scaling(together, [LABEL]) if together else self.about(LABEL)]
         if STREAMS in self._names:
             return [self._streams()]
@@ -136,13 +136,13 @@ class _Measured:
             return [self.about(PART, charts=False)]
         factors = self._factors()
         first = [name for name in factors if _rank(name, self._engine.SERIES_BY) < _WORKLOAD]
-        asked = [
+        questions = [
             *map(self.about, first),
             *([self._scaling(together, [HOST] if self._several_hosts(together) else [])] if together else []),
             *map(self.about, factors[len(first) :]),
             *([self.about(PART)] if self._parts_are_alike() else []),
         ]
-        return asked or ([self.about(TARGET)] if self._several else [])
+        return questions or ([self.about(TARGET)] if self._several else [])
 
     def about(self, *series: str, charts: bool = True) -> Chosen:
         """The levels of `series`, compared over everything else, in a chart for each level of `CHART_BY` or in one
@@ -176,14 +176,14 @@ class _Measured:
 
     def _factors(self) -> list[str]:
         """The factors with a question, in order: neither charts, nor axes of load, nor what follows from another."""
-        found: list[str] = []
+        names: list[str] = []
         for name in sorted(self._names, key=lambda name: _rank(name, self._engine.SERIES_BY)):
-            follows = any(name in follow_from(cause, self._points) for cause in found if cause in FACTORS)
+            follows = any(name in follow_from(cause, self._points) for cause in names if cause in FACTORS)
             if name == LAYOUT:
-                found += self._layout_parts()
+                names += self._layout_parts()
             elif name != self._panel and not follows and not _is_axis_of_load(name):
-                found.append(name)
-        return found
+                names.append(name)
+        return names
 
     def _layout_parts(self) -> list[str]:
         """The part with names, such as the RAID level, if layouts differ only in it and in numbers; nothing if they

@@ -85,8 +85,8 @@ def smallest(repeats: int, comparisons: int, sigma: float, *, is_mean: bool = Fa
     alpha = (OF_SENTENCES if is_mean else OF_POINTS) / comparisons
     corrected = stdtrit(freedom, 1 - alpha / 2) + stdtrit(freedom, _EACH)
     limit = stdtrit(repeats - 1, 1 - ALPHA / 2)
-    own = brentq(lambda shift: 1 - nctdtr(repeats - 1, shift, limit) - _EACH, 0.0, 30.0)
-    return error * float(max(corrected, own))
+    uncorrected = brentq(lambda shift: 1 - nctdtr(repeats - 1, shift, limit) - _EACH, 0.0, 30.0)
+    return error * float(max(corrected, uncorrected))
 
 
 def repeats_for(difference: float, comparisons: int, sigma: float, *, most: int) -> int | None:
@@ -128,9 +128,9 @@ def _noise(target: Target) -> Noise | None:
 def _comparisons(trials: Sequence[PlannedTrial], names: dict[str, str]) -> int:
     """Points at which a level is compared with the first one, over all questions of the run."""
     points = [TargetPoint(names[trial.target_id], trial.point, part=trial.part) for trial in trials]
-    asked = [question.about for question in questions_of(points) if question.about] if points else []
+    factors = [question.about for question in questions_of(points) if question.about] if points else []
     count = 0
-    for about in asked:
+    for about in factors:
         levels = {repr(_level(point, about)) for point in points}
         count += len(points) * (len(levels) - 1) // len(levels)
     return count

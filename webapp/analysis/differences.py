@@ -44,19 +44,19 @@ from webapp.results.reading.rows import ResultRow
 _LISTED = 4
 
 
-def of_labels(found: Sequence[Difference], query: CompareQuery, grouped: Grouped) -> list[Difference]:
+def of_labels(differences: Sequence[Difference], query: CompareQuery, grouped: Grouped) -> list[Difference]:
     """Mark the differences that follow from labels, and add labels that stand for several hosts."""
     if LABEL not in query.dimensions:
-        return list(found)
+        return list(differences)
     hosts: dict[str, set[str]] = {}
     for rows in grouped.cells.values():
         for row in rows:
             hosts.setdefault(row.label, set()).add(row.host)
     several = {label: names for label, names in hosts.items() if len(names) > 1}
     if several and not {"host", "target"} & set(query.dimensions):
-        return [*found, *(_of_several_hosts(label, names) for label, names in several.items())]
+        return [*differences, *(_of_several_hosts(label, names) for label, names in several.items())]
     each_another = not several and len(set[str]().union(*hosts.values())) == len(hosts)
-    return [_marked(one, query, grouped) if each_another else one for one in found]
+    return [_marked(difference, query, grouped) if each_another else difference for difference in differences]
 
 
 def _of_several_hosts(label: str, hosts: Iterable[str]) -> Difference:

@@ -18,7 +18,6 @@ from webapp.analysis.answer import (
     Finding,
     FindingKind,
     Mark,
-    Series,
     Struct,
     TrialSeconds,
     once,
@@ -173,13 +172,10 @@ def digest_of(subject: Sequence[object]) -> str:
 
 def place_of_evidence(made: Comparison, finding: Finding) -> tuple[str, tuple[tuple[str, str], ...], str]:
     """The kind, the marked series as keys of chart and series, and the level of a finding at one level."""
-    series = {(made.panels[mark.panel].key, _series(made, mark).key) for mark in finding.marks}
+    panels = [(made.panels[mark.panel], mark.series) for mark in finding.marks]
+    series = {(panel.key, panel.series[place].key) for panel, place in panels}
     at = made.levels[finding.level].key if finding.kind in AT_A_LEVEL and finding.level is not None else ""
     return finding.kind.value, tuple(sorted(series)), at
-
-
-def _series(made: Comparison, mark: Mark) -> Series:
-    return made.panels[mark.panel].series[mark.series]
 
 
 def _picture(made: Comparison, finding: Finding) -> Picture | None:

@@ -106,8 +106,8 @@ def _design(made: Comparison, finding: Finding, chosen: Chosen, questions: int) 
     if numbers := _around(made, finding):
         repeats, words = _purpose(finding.kind)
         sentence = f"Measure {_in_words(made.x, numbers)} {_TIMES[repeats]} times each. {words}"
-        kept = _kept(made, finding, chosen)
-        return _Design(sentence, repeats, {made.x: numbers}, kept, _targets(made, finding))
+        factors = _kept(made, finding, chosen)
+        return _Design(sentence, repeats, {made.x: numbers}, factors, _targets(made, finding))
     if finding.single and finding.kind is not FindingKind.DIFFERENCE:
         words = "Measure the same points three times each. Confirmed if all repeats show it; refuted if they disagree."
         return _Design(words, REPEATS)
@@ -258,11 +258,11 @@ def _changed(document: PlanDocument, part: Part, design: _Design) -> Part | None
         factors[name] = ", ".join(written)
     for name, keys in design.only.items():
         known = _written(name, texts[name]) if name in texts else []
-        kept = [text for text in known if text in keys]
-        if known and not kept:
+        chosen_texts = [text for text in known if text in keys]
+        if known and not chosen_texts:
             return None
-        if len(kept) < len(known):
-            factors[name] = ", ".join(kept)
+        if len(chosen_texts) < len(known):
+            factors[name] = ", ".join(chosen_texts)
     return structs.replace(part, factors=factors)
 
 

@@ -111,21 +111,23 @@ def _sentences(findings: Sequence[Finding]) -> list[str]:
 def differences(made: Comparison) -> list[Finding]:
     """What is claimed of the series against their baselines. Series without a difference share a finding."""
     compared = _with_ratio(made)
-    found = [
-        _finding(made, FindingKind.DIFFERENCE, [each], _named(each[0], each[1].headline))
-        for each in compared
-        if each[1].conclusion in DIFFERENCES
+    differences_found = [
+        _finding(
+            made, FindingKind.DIFFERENCE, [compared_series], _named(compared_series[0], compared_series[1].headline)
+        )
+        for compared_series in compared
+        if compared_series[1].conclusion in DIFFERENCES
     ]
     for conclusion, kind in ((Conclusion.EQUAL, FindingKind.EQUAL), (Conclusion.NONE, FindingKind.UNCERTAIN)):
         by_baseline: dict[str, list[Compared]] = {}
         for panel, series in compared:
             if series.conclusion is conclusion:
                 by_baseline.setdefault(_baseline(panel), []).append((panel, series))
-        found += [
-            _finding(made, kind, own, _together(made, conclusion, baseline, own))
-            for baseline, own in by_baseline.items()
+        differences_found += [
+            _finding(made, kind, series_of_baseline, _together(made, conclusion, baseline, series_of_baseline))
+            for baseline, series_of_baseline in by_baseline.items()
         ]
-    return found
+    return differences_found
 
 
 def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], sentence: str) -> Finding:

@@ -135,8 +135,8 @@ def _cumulative(whole: Histogram) -> tuple[tuple[int, ...], tuple[float, ...]]:
     for count in whole.counts:
         seen += count
         shares.append(seen / total)
-    kept = _thinned(len(shares))
-    return tuple(whole.latency_ns[n] for n in kept), tuple(shares[n] for n in kept)
+    places = _thinned(len(shares))
+    return tuple(whole.latency_ns[n] for n in places), tuple(shares[n] for n in places)
 
 
 def _thinned(count: int) -> list[int]:

@@ -78,18 +78,14 @@ def findings_of_import(imported: Import, conclusions: Conclusions | None = None)
     """The most important first, with reviews, also the dismissed ones. Empty until they are made. `conclusions`: the
     stored ones, if they are read already. One query, or two."""
     findings = findings_in(conclusions, imported.number) if conclusions else _stored(imported)
-    return _with_reviews(imported, findings)
-
-
-def reviewed(run: Run, findings: Iterable[RunFinding]) -> list[RunFinding]:
-    """The findings of the run with their reviews. One query."""
-    return _with_reviews(run, findings)
+    return reviewed(imported, findings)
 
 
 Reviewed = TypeVar("Reviewed", RunFinding, ImportFinding)
 
 
-def _with_reviews(of: Run | Import, findings: Iterable[Reviewed]) -> list[Reviewed]:
+def reviewed(of: Run | Import, findings: Iterable[Reviewed]) -> list[Reviewed]:
+    """The findings of a run or an import with their reviews. One query."""
     reviews = {each.key: each for each in _reviews(of).select_related("by")}
     return [with_review(each, reviews.get(each.key)) for each in findings]
 

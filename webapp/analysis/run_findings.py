@@ -87,8 +87,12 @@ def newest(since: datetime, limit: int) -> list[RunFinding]:
     dismissed, not certain or no claim, and without invalid runs. Two queries."""
     ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
     rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
-    news = (one for one in _read(rows) if not one.is_dismissed and one.kind not in NO_NEWS)
-    return [one for _, of_run in groupby(news, key=lambda one: one.run) for one in list(of_run)[:NEWS_OF_RUN]][:limit]
+    news = (finding for finding in _read(rows) if not finding.is_dismissed and finding.kind not in NO_NEWS)
+    return [
+        finding
+        for _, of_run in groupby(news, key=lambda finding: finding.run)
+        for finding in list(of_run)[:NEWS_OF_RUN]
+    ][:limit]
 
 
 def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:

@@ -46,7 +46,7 @@ class Table:
         baselines: Mapping[str, Level],
         grouped: Grouped,
         cells: Mapping[CellKey, Measured],
-        found: Conclusions,
+        conclusions: Conclusions,
         form: str,
         margin: float,
         where: Where | None = None,
@@ -56,14 +56,14 @@ class Table:
         """`baselines`: panel key -> series. `is_cheap`: the levels of the series are applied anew for each trial.
         `other_rate` is stated beside the metric."""
         self._metric, self._x, self._baselines, self._margin = metric, x, baselines, margin
-        self._grouped, self._cells, self._found = grouped, cells, found
+        self._grouped, self._cells, self._conclusions = grouped, cells, conclusions
         self._is_cheap, self._other_rate = is_cheap, other_rate
         self._points_at = (
             by_parts(grouped.x) if x == MATCHED else by_range(grouped.x, label_in_sentence(x, label_of(x)))
         )
         self._where = where or self._points_at
         self._repeated = any(len(cell.values) > 1 for cell in cells.values())
-        self.form = form or form_of([one.ratio.value for one in found.points.values()])
+        self.form = form or form_of([point.ratio.value for point in conclusions.points.values()])
 
     def with_baseline(self, baseline: Level) -> "Table":
         """The same table, whose sentences have another name of the baseline of all charts."""
@@ -89,13 +89,13 @@ class Table:
                 yield replace(each, sentence="", headline="")
 
     def _is_without_points(self, panel: Level, series: Series) -> bool:
-        return (panel.key, series.key) not in self._found.series and panel.key not in self._found.extremes
+        return (panel.key, series.key) not in self._conclusions.series and panel.key not in self._conclusions.extremes
 
     def _series(self, panel: Level, series: Level) -> Series:
         keys = [(panel.key, series.key, x.key) for x in self._grouped.x]
         cells = tuple(self.cell(key, level) for level, key in enumerate(keys) if key in self._cells)
-        result = self._found.series.get((panel.key, series.key))
-        extremes = self._found.extremes.get(panel.key)
+        result = self._conclusions.series.get((panel.key, series.key))
+        extremes = self._conclusions.extremes.get(panel.key)
         sentences = self.sentences(panel, series)
         return Series(
             key=series.key,
@@ -125,7 +125,7 @@ class Table:
             applications = result.n * (len(result.points) if self._is_cheap else 1)
             return may_be_modes(applications, compared, result.ratio.value)
         sides = [point for _, point in self._opposite_groups(result)] or [
-            self._found.points[key] for key in result.points
+            self._conclusions.points[key] for key in result.points
         ]
         return any(may_be_modes(point.n, compared, point.ratio.value) for point in sides if point.claim.different)
 
@@ -149,8 +149,8 @@ class Table:
         )
 
     def sentences(self, panel: Level, series: Level) -> Sentences:
-        result = self._found.series.get((panel.key, series.key))
-        extremes = self._found.extremes.get(panel.key)
+        result = self._conclusions.series.get((panel.key, series.key))
+        extremes = self._conclusions.extremes.get(panel.key)
         if extremes:
             return self._range(extremes).sentences
         if series.key == self._baselines[panel.key].key:
@@ -158,7 +158,7 @@ class Table:
         return self._statement(panel, series, result).sentences
 
     def _statement(self, panel: Level, series: Level, result: SeriesResult | None) -> Statement:
-        inside = [self._found.points[key] for key in result.points] if result else []
+        inside = [self._conclusions.points[key] for key in result.points] if result else []
         return Statement(
             name=series.text,
             baseline=self._baselines[panel.key].text,
@@ -175,7 +175,7 @@ class Table:
             different=tuple(point.ratio.value for point in inside if point.claim.different),
             measured=tuple(point.ratio.value for point in inside),
             order=result.order if result else "",
-            compared=self._found.sentences,
+            compared=self._conclusions.sentences,
             opposites=self._opposites(result) if result else None,
             single=self._single(result) if result else None,
             modes=self._may_be_modes(result) if result else False,
@@ -197,7 +197,7 @@ class Table:
         if groups := self._opposite_groups(result):
             sides: tuple[Side, Side] | None = _side_of(groups, higher=True), _side_of(groups, higher=False)
         else:
-            points = {key[2]: self._found.points[key] for key in result.points}
+            points = {key[2]: self._conclusions.points[key] for key in result.points}
             sides = opposites({key: (point.ratio.value, point.claim) for key, point in points.items()}, self._where)
         if sides is None or not result.claim.equal:
             return sides
@@ -233,11 +233,11 @@ class Table:
             yield f"not compared at {self._places(places)}: {reason}"
         far = [key for key in keys if not self._no_ratio(key)]
         for key in far[:_LISTED]:
-            result = self._found.points[key]
+            result = self._conclusions.points[key]
             few = f" (n = {result.n})" if result.n < MIN_BLOCKS else ""
             yield f"{as_ratio(result.ratio.value)} at {self._places([key])}{few}"
         if rest := far[_LISTED:]:
-            ratios = [self._found.points[key].ratio.value for key in rest]
+            ratios = [self._conclusions.points[key].ratio.value for key in rest]
             ends = dict.fromkeys(as_ratio(each) for each in (min(ratios), max(ratios)))
             where = self._places(rest[:_NAMED])
             yield f"{' to '.join(ends)} at {where}{f' and {len(rest) - _NAMED} others' if len(rest) > _NAMED else ''}"
@@ -270,9 +270,9 @@ class Table:
     # ---- cells
 
     def cell(self, key: CellKey, level: int) -> Cell:
-        measured, rows, at_point = self._cells[key], self._grouped.cells[key], self._found.points.get(key)
+        measured, rows, at_point = self._cells[key], self._grouped.cells[key], self._conclusions.points.get(key)
         summary = summarise(list(measured.values.values()), measured.step)
-        result = self._found.series.get((key[0], key[1]))
+        result = self._conclusions.series.get((key[0], key[1]))
         against = None
         if result and result.points == (key,):  # the sentence is about this point
             against = self._overall(result)

@@ -425,9 +425,9 @@ def _sensor_means(
         means = {f"mean_{place}": Avg(f"telemetry__{place}") for place in picked}
         covered = Sample.objects.alias(middle_ms=F("offset_ms") - F("length_ms") / 2).filter(reduce(or_, attempts))
         samples = covered.order_by().values_list("attempt").annotate(**means)
-        for attempt, *found in samples:
-            if None not in found:
-                values[trials[attempt]] = together(found)
+        for attempt, *means_of_trial in samples:
+            if None not in means_of_trial:
+                values[trials[attempt]] = together(means_of_trial)
     return values
 
 

@@ -246,10 +246,12 @@ class _Question:
             for cell, cell_values in side_cells.items()
             if cell[1] in self._panels
         }
-        self._found = conclusions(GroupedCells(grouped, measured, baselines), tolerance / 100, questions=questions)
+        self._conclusions = conclusions(
+            GroupedCells(grouped, measured, baselines), tolerance / 100, questions=questions
+        )
         self._table = Table(
-            metric=metric, x=MATCHED, baselines=baselines, grouped=grouped, cells=measured, found=self._found, form="",
-            margin=tolerance / 100, is_cheap=is_cheap,
+            metric=metric, x=MATCHED, baselines=baselines, grouped=grouped, cells=measured,
+            conclusions=self._conclusions, form="", margin=tolerance / 100, is_cheap=is_cheap,
         )  # fmt: skip
 
     def _key(self, cell: Cell, side: str = _CANDIDATE) -> CellKey:
@@ -259,7 +261,7 @@ class _Question:
         """Of each direction with several cells: over the cells that Explore has in its mean."""
         for direction, panel in self._panels.items():
             baseline_cells = [cell for cell in self._theirs if cell[1] == direction]
-            result = self._found.series.get((direction, _CANDIDATE))
+            result = self._conclusions.series.get((direction, _CANDIDATE))
             if len(baseline_cells) < 2:
                 continue
             if result is None or result.test is None or result.n < MIN_BLOCKS:
@@ -279,7 +281,7 @@ class _Question:
         if not self._theirs and not mixed:
             yield _Test(self._metric, self._tolerance, None, "", 0, None, None, why=NO_VALUES)
         for cell, theirs in self._theirs.items():
-            mine, result = self._mine.get(cell), self._found.points.get(self._key(cell))
+            mine, result = self._mine.get(cell), self._conclusions.points.get(self._key(cell))
             if cell in mixed:
                 continue
             if mine is None:
@@ -298,8 +300,8 @@ class _Question:
 
     def _repeated(self, cell: Cell, mine: Measured, theirs: Measured, result: PointResult) -> _Test:
         direction = cell[1]
-        order = self._found.series[direction, _CANDIDATE].order
-        is_alone = self._found.series[direction, _CANDIDATE].points == (self._key(cell),)
+        order = self._conclusions.series[direction, _CANDIDATE].order
+        is_alone = self._conclusions.series[direction, _CANDIDATE].points == (self._key(cell),)
         sentences = self._table.sentences(self._panels[direction], self._series) if is_alone else None
         return _Test(
             self._metric, self._tolerance, cell, direction, 1, theirs.mean, mine.mean, tested=result.test,

@@ -186,8 +186,8 @@ def delete_baseline(request: HttpRequest, pk: int) -> Status[None]:
 @router.get("/runs/{number}/verdict", response=VerdictOut)
 def verdict(request: HttpRequest, number: int) -> dict[str, object]:
     """Whether the run passes against its baselines, row by row."""
-    found = verdicts_on(run_with(number))
-    return {"run": number, "outcome": worst_of(found), "targets": found}
+    verdicts = verdicts_on(run_with(number))
+    return {"run": number, "outcome": worst_of(verdicts), "targets": verdicts}
 
 
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
@@ -247,34 +247,34 @@ class SidesOut(Schema):
 
 
 @router.get("/verdict", tags=["compare"], response=SidesOut)
-def verdict_on_sides(request: HttpRequest, asked: Query[SidesIn]) -> dict[str, Any]:
+def verdict_on_sides(request: HttpRequest, query: Query[SidesIn]) -> dict[str, Any]:
     """Whether the candidate is worse than the baseline, row by row.
 
     `fails`: worse by more than the tolerance. `passes`: not worse. `unclear`: the repeats cannot tell. A row fails only
     if `GET /compare` claims a difference for the same question. With `single_values`, rows without repeats pass or fail
     by the ratio of the two values, which is no evidence of a difference.
     """
-    tolerances = dict.fromkeys(asked.metric, asked.tolerance)
-    found = judge_sides(
-        baseline=asked.baseline, candidate=asked.candidate, tolerances=tolerances, ignored=asked.ignore,
-        single_values=asked.single_values,
+    tolerances = dict.fromkeys(query.metric, query.tolerance)
+    sides = judge_sides(
+        baseline=query.baseline, candidate=query.candidate, tolerances=tolerances, ignored=query.ignore,
+        single_values=query.single_values,
     )  # fmt: skip
-    outcomes = [row.outcome for row in found.rows]
+    outcomes = [row.outcome for row in sides.rows]
     return {
-        "outcome": found.outcome,
-        "counts": {each: outcomes.count(each) for each in Outcome},
-        "new_cells": found.new_cells,
-        "ignored": found.ignored,
-        "baseline_results": found.baseline_results,
-        "candidate_results": found.candidate_results,
-        "shared_results": found.shared_results,
-        "limits": list(found.limits),
-        "rows": [_row(row, found) for row in found.rows],
+        "outcome": sides.outcome,
+        "counts": {outcome: outcomes.count(outcome) for outcome in Outcome},
+        "new_cells": sides.new_cells,
+        "ignored": sides.ignored,
+        "baseline_results": sides.baseline_results,
+        "candidate_results": sides.candidate_results,
+        "shared_results": sides.shared_results,
+        "limits": list(sides.limits),
+        "rows": [_row(row, sides) for row in sides.rows],
     }
 
 
-def _row(row: Row, found: TwoSides) -> SideRowOut:
-    place = found.places[row.cell[0]] if row.cell else Place("", {})
+def _row(row: Row, sides: TwoSides) -> SideRowOut:
+    place = sides.places[row.cell[0]] if row.cell else Place("", {})
     points = {row.cell[0]: place.point} if row.cell else {}
     plain = row_out(row, points).model_dump()
     return SideRowOut(target=place.target, **plain)

@@ -80,18 +80,18 @@ class ChangedSaved(Input):
 
 
 def _saved(pk: int) -> SavedComparison:
-    found = SavedComparison.objects.select_related("owner").filter(pk=pk).first()
-    if found is None:
+    comparison = SavedComparison.objects.select_related("owner").filter(pk=pk).first()
+    if comparison is None:
         raise NotFound("comparison_unknown", f"There is no saved comparison {pk}.")
-    return found
+    return comparison
 
 
 @router.get("/comparisons", response=list[SavedOut])
 @paginate(Paged)
 def comparisons(request: HttpRequest, show: Literal["all", "own", "deleted"] = "all") -> QuerySet[SavedComparison]:
     """Last changed first."""
-    found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=show != "deleted")
-    return found.filter(owner_id=request.user.pk) if show == "own" else found
+    saved_comparisons = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=show != "deleted")
+    return saved_comparisons.filter(owner_id=request.user.pk) if show == "own" else saved_comparisons
 
 
 @router.post("/comparisons", response={201: SavedOut}, auth=OPERATORS)
@@ -111,8 +111,8 @@ def saved_comparison(request: HttpRequest, pk: int) -> SavedComparison:
 def change(request: HttpRequest, pk: int, body: ChangedSaved) -> SavedComparison:
     """One's own; an admin everybody's."""
     by, saved = operator(request), _saved(pk)
-    kept = {name: getattr(saved, name) for name in ("title", "note", "query")}
-    return change_comparison(saved=saved, by=by, check=checked_query, **(kept | body.dict(exclude_none=True)))
+    fields = {name: getattr(saved, name) for name in ("title", "note", "query")}
+    return change_comparison(saved=saved, by=by, check=checked_query, **(fields | body.dict(exclude_none=True)))
 
 
 @router.post("/comparisons/{pk}/copy", response={201: SavedOut}, auth=OPERATORS)
@@ -158,10 +158,14 @@ class BenchIn(Schema):
 
 
 @router.get("/bench", tags=["bench"], response=schema_of(BenchAnswer))
-def bench(request: HttpRequest, asked: Query[BenchIn]) -> HttpResponse:
+def bench(request: HttpRequest, query: Query[BenchIn]) -> HttpResponse:
     """Products side by side: the workloads that they share, ratios to the baseline, and conclusions."""
     read = read_selection(
-        asked.product, baseline=asked.baseline, metric=asked.metric, ignored=asked.ignore, held=asked.hold
+        query.product,
+        baseline=query.baseline,
+        metric=query.metric,
+        ignored=query.ignore,
+        held=query.hold,
     )
     if read is None:
         raise BenchRefused("bench_no_product", "product: write kind:name, for example model:INTEL SSDPF2KX038TZ.")
@@ -188,10 +192,10 @@ class RankingIn(Schema):
 
 
 @router.get("/rankings", tags=["bench"], response=schema_of(RankingAnswer))
-def rankings(request: HttpRequest, asked: Query[RankingIn]) -> HttpResponse:
+def rankings(request: HttpRequest, query: Query[RankingIn]) -> HttpResponse:
     """All drives, controllers, hosts or layouts at one workload, the best first, and scores of a use case."""
-    single = {key: getattr(asked, key) for key in KEYS}
-    return json_of(ranking_answer(rank(read_question(single, {key: getattr(asked, key) for key in LISTS}))))
+    single = {key: getattr(query, key) for key in KEYS}
+    return json_of(ranking_answer(rank(read_question(single, {key: getattr(query, key) for key in LISTS}))))
 
 
 _PARAMETERS: list[dict[str, object]] = [

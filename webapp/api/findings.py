@@ -105,5 +105,5 @@ def _of(run: Run) -> HttpResponse:
     return _json(reviewed(run, run_answer(run).findings))
 
 
-def _json(found: Sequence[RunFinding | ImportFinding]) -> HttpResponse:
-    return HttpResponse(msgspec.json.encode(found), content_type="application/json")
+def _json(findings: Sequence[RunFinding | ImportFinding]) -> HttpResponse:
+    return HttpResponse(msgspec.json.encode(findings), content_type="application/json")

@@ -136,10 +136,10 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
 def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
     """Stop a purge, possible only for a discard. The drive is then partly purged, and its content is unknown."""
     person = operator(request)
-    asked = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
-    if asked is None:
+    purge = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
+    if purge is None:
         raise NotFound("purge_unknown", f"{slug}/{target} has no purge {action}.")
-    stop_purge(action=asked, by=person)
+    stop_purge(action=purge, by=person)
     return Status(202, None)
 
 

@@ -71,41 +71,41 @@ class EnduranceOut(Schema):
     implied_low_bytes: float | None
 
 
-def _out(found: Endurance) -> dict[str, object]:
-    rating = found.rating
+def _out(endurance: Endurance) -> dict[str, object]:
+    rating = endurance.rating
     return {
-        "rated_bytes": found.rated_bytes,
+        "rated_bytes": endurance.rated_bytes,
         "basis": rating.basis if rating else "",
         "source": rating.source if rating else "",
         "by": rating.by.username if rating and rating.by else None,
         "at": rating.at if rating else None,
-        "host_bytes": found.host_bytes,
-        "percent_used": found.percent_used,
-        "left_bytes": found.left_bytes,
-        "implied_low_bytes": found.implied_bytes[0] if found.implied_bytes else None,
+        "host_bytes": endurance.host_bytes,
+        "percent_used": endurance.percent_used,
+        "left_bytes": endurance.left_bytes,
+        "implied_low_bytes": endurance.implied_bytes[0] if endurance.implied_bytes else None,
     }
 
 
 @router.get("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
 def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]:
     """The rated endurance of the drive under a target, and how much of it is used."""
-    found = known_target(slug, target)
-    return _out(endurance_of([found])[found.pk])
+    drive = known_target(slug, target)
+    return _out(endurance_of([drive])[drive.pk])
 
 
 @router.post("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut, auth=OPERATORS)
 def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[str, object]:
     """Enter the rated endurance of the drive under a target; this replaces an earlier entry."""
-    by, found = operator(request), known_target(slug, target)
-    rate_endurance(target=found, by=by, source=body.source, tbw_tb=body.tbw_tb, dwpd=body.dwpd, years=body.years)
-    return _out(endurance_of([found])[found.pk])
+    by, drive = operator(request), known_target(slug, target)
+    rate_endurance(target=drive, by=by, source=body.source, tbw_tb=body.tbw_tb, dwpd=body.dwpd, years=body.years)
+    return _out(endurance_of([drive])[drive.pk])
 
 
 @router.delete("/hosts/{slug}/targets/{target}/endurance", response={204: None}, auth=OPERATORS)
 def forget(request: HttpRequest, slug: str, target: str) -> Status[None]:
     """Delete the entered endurance."""
-    by, found = operator(request), known_target(slug, target)
-    forget_endurance(target=found, by=by)
+    by, drive = operator(request), known_target(slug, target)
+    forget_endurance(target=drive, by=by)
     return Status(204, None)
 
 
@@ -254,10 +254,10 @@ def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
 @router.delete("/enrolments/{reference}", response={204: None}, auth=ADMINS)
 def withdraw_enrolment(request: HttpRequest, reference: str) -> Status[None]:
     """Revoke the token."""
-    by, found = administrator(request), enrolment_called(reference)
-    if found is None:
+    by, invitation = administrator(request), enrolment_called(reference)
+    if invitation is None:
         raise NotFound("enrolment_unknown", f"There is no one-time token {reference}.")
-    withdraw_enrolment_token(invitation=found, by=by)
+    withdraw_enrolment_token(invitation=invitation, by=by)
     return Status(204, None)
 
 
@@ -351,11 +351,11 @@ def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
 @router.get("/hosts/{slug}", response=HostDetail)
 def host(request: HttpRequest, slug: str) -> dict[str, object]:
     """A host with its targets and its newest inventory. Former names work too."""
-    found = known_host(slug)
-    newest = found.inventories.select_related("content").order_by("-taken_at").first()
-    plain = {name: getattr(found, name) for name in HostOut.model_fields}
+    host = known_host(slug)
+    newest = host.inventories.select_related("content").order_by("-taken_at").first()
+    plain = {name: getattr(host, name) for name in HostOut.model_fields}
     return plain | {
-        "targets": list(_targets().filter(host=found)),
+        "targets": list(_targets().filter(host=host)),
         "inventory": newest.content.facts if newest else None,
     }
 
@@ -395,55 +395,55 @@ def _fresh(host: Host) -> Host:
 @router.post("/hosts/{slug}/rename", response=HostOut, auth=OPERATORS)
 def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
     """Rename a host. The old name still leads to it."""
-    by, found = operator(request), known_host(slug)
-    rename_host(host=found, slug=body.slug, by=by)
-    return _fresh(found)
+    by, host = operator(request), known_host(slug)
+    rename_host(host=host, slug=body.slug, by=by)
+    return _fresh(host)
 
 
 @router.post("/hosts/{slug}/maintenance", response=HostOut, auth=OPERATORS)
 def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
     """Start maintenance: no new trials; the current trial continues to its end."""
-    by, found = operator(request), known_host(slug)
-    begin_maintenance(host=found, note=body.note, by=by)
-    return _fresh(found)
+    by, host = operator(request), known_host(slug)
+    begin_maintenance(host=host, note=body.note, by=by)
+    return _fresh(host)
 
 
 @router.delete("/hosts/{slug}/maintenance", response=HostOut, auth=OPERATORS)
 def maintenance_end(request: HttpRequest, slug: str) -> Host:
     """End maintenance. Safe to repeat."""
-    by, found = operator(request), known_host(slug)
-    end_maintenance(host=found, by=by)
-    return _fresh(found)
+    by, host = operator(request), known_host(slug)
+    end_maintenance(host=host, by=by)
+    return _fresh(host)
 
 
 @router.post("/hosts/{slug}/rotate-token", response=HostOut, auth=ADMINS)
 def rotate_token(request: HttpRequest, slug: str) -> Host:
     """Request a new token. The host fetches it after its next message; the old one stays valid until then."""
-    by, found = administrator(request), known_host(slug)
-    request_rotation(host=found, by=by)
-    return _fresh(found)
+    by, host = administrator(request), known_host(slug)
+    request_rotation(host=host, by=by)
+    return _fresh(host)
 
 
 @router.post("/hosts/{slug}/revoke", response=HostOut, auth=ADMINS)
 def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
     """Revoke the host's token. Cannot be undone."""
-    by, found = administrator(request), known_host(slug)
-    if body.confirm != found.slug:
-        raise Refusal("confirmation_wrong", f"To revoke {found}, confirm must be its name. Nothing was changed.")
-    revoke_host(host=found, by=by)
-    return _fresh(found)
+    by, host = administrator(request), known_host(slug)
+    if body.confirm != host.slug:
+        raise Refusal("confirmation_wrong", f"To revoke {host}, confirm must be its name. Nothing was changed.")
+    revoke_host(host=host, by=by)
+    return _fresh(host)
 
 
 @router.delete("/hosts/{slug}", response=Removed, auth=ADMINS)
 def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
     """Remove a host: it is deleted if it has no results, else hidden."""
-    by, found = administrator(request), known_host(slug)
-    return Removed(deleted=remove_host(host=found, typed=body.confirm, by=by))
+    by, host = administrator(request), known_host(slug)
+    return Removed(deleted=remove_host(host=host, typed=body.confirm, by=by))
 
 
 @router.post("/hosts/{slug}/bring-back", response=HostOut, auth=ADMINS)
 def bring_back_host(request: HttpRequest, slug: str) -> Host:
     """Restore a removed host, which must then be enrolled again."""
-    by, found = administrator(request), known_host(slug)
-    bring_back(host=found, by=by)
-    return _fresh(found)
+    by, host = administrator(request), known_host(slug)
+    bring_back(host=host, by=by)
+    return _fresh(host)

@@ -43,20 +43,20 @@ class ImportOut(Schema):
     created_at: datetime
 
     @staticmethod
-    def resolve_reference(found: Import) -> str:
-        return found.slug or ""
+    def resolve_reference(imported: Import) -> str:
+        return imported.slug or ""
 
     @staticmethod
-    def resolve_by(found: Import) -> str | None:
-        return found.created_by.username if found.created_by else None
+    def resolve_by(imported: Import) -> str | None:
+        return imported.created_by.username if imported.created_by else None
 
 
 class ImportDetail(ImportOut):
     refused: dict[str, int]  # files that were left out, by reason
 
     @staticmethod
-    def resolve_refused(found: Import) -> dict[str, int]:
-        return refused_by_reason(found)
+    def resolve_refused(imported: Import) -> dict[str, int]:
+        return refused_by_reason(imported)
 
 
 class ImportedFileOut(Schema):
@@ -81,10 +81,10 @@ class NewImport(Input):
 
 def import_with(number: int) -> Import:
     """Raises Refusal import_unknown."""
-    found = Import.objects.select_related("created_by").filter(number=number).first()
-    if found is None:
+    imported = Import.objects.select_related("created_by").filter(number=number).first()
+    if imported is None:
         raise NotFound("import_unknown", f"There is no import {number}.")
-    return found
+    return imported
 
 
 @router.get("/imports", response=list[ImportOut])
@@ -122,21 +122,21 @@ def add_files(request: HttpRequest, number: int, file: File[list[UploadedFile] |
 
     Send all logs of a fio test in one request, with the test or after it.
     """
-    by, found = operator(request), import_with(number)
-    check_own(found, by)
+    by, imported = operator(request), import_with(number)
+    check_own(imported, by)
     if not file:
         raise Refusal("import_empty", NO_FILE)
     check_size(file)
-    add_uploads(found, file)
+    add_uploads(imported, file)
     return import_with(number)
 
 
 @router.post("/imports/{int:number}/end", response=ImportDetail, auth=OPERATORS)
 def end(request: HttpRequest, number: int) -> Import:
     """End one's own import: it takes no more files. Ending it again changes nothing."""
-    by, found = operator(request), import_with(number)
-    check_own(found, by)
-    end_import(found, by=by)
+    by, imported = operator(request), import_with(number)
+    check_own(imported, by)
+    end_import(imported, by=by)
     return import_with(number)
 
 

@@ -92,19 +92,19 @@ def _me(request: HttpRequest) -> User:
 
 
 def _own(request: HttpRequest, pk: int) -> Subscription:
-    found = subscriptions_of(_me(request)).filter(pk=pk).first()
-    if found is None:
+    subscription = subscriptions_of(_me(request)).filter(pk=pk).first()
+    if subscription is None:
         raise NotFound("subscription_unknown", f"You have no subscription {pk}.")
-    return found
+    return subscription
 
 
 def _plan(slug: str | None) -> Plan | None:
     if not slug:
         return None
-    found = Plan.objects.filter(slug=slug).first()
-    if found is None:
+    plan = Plan.objects.filter(slug=slug).first()
+    if plan is None:
         raise NotFound("plan_unknown", f"There is no plan {slug}.")
-    return found
+    return plan
 
 
 @router.get("/notices/subscriptions", response=list[SubscriptionOut])
@@ -133,17 +133,17 @@ def subscription(request: HttpRequest, pk: int) -> Subscription:
 @router.patch("/notices/subscriptions/{pk}", response=SubscriptionOut)
 def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscription:
     """Change, pause or resume a subscription. For another channel, add another subscription."""
-    found, given = _own(request, pk), body.dict(exclude_unset=True)
+    subscription, given = _own(request, pk), body.dict(exclude_unset=True)
     if given.keys() & {"url", "plan", "events"}:
         services.change_subscription(
-            subscription=found,
-            url=given.get("url", found.url),
-            plan=_plan(body.plan) if "plan" in given else found.plan,
-            events=body.events or [Event(event) for event in found.events],
+            subscription=subscription,
+            url=given.get("url", subscription.url),
+            plan=_plan(body.plan) if "plan" in given else subscription.plan,
+            events=body.events or [Event(event) for event in subscription.events],
         )
     if "paused" in given:
         act = services.pause_subscription if body.paused else services.resume_subscription
-        act(subscription=found)
+        act(subscription=subscription)
     return _own(request, pk)
 
 
@@ -171,15 +171,15 @@ def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
 @paginate(Paged)
 def deliveries(request: HttpRequest, subscription: int | None = None) -> QuerySet[Notice]:
     """Deliveries of the last 30 days, newest first."""
-    found = deliveries_of(_me(request))
-    return found if subscription is None else found.filter(subscription_id=subscription)
+    notices = deliveries_of(_me(request))
+    return notices if subscription is None else notices.filter(subscription_id=subscription)
 
 
 @router.post("/notices/deliveries/{delivery}/again", response=DeliveryOut)
 def again(request: HttpRequest, delivery: UUID) -> Notice:
     """Send a failed or pending notice again, at once. No effect if it was sent."""
-    found = deliveries_of(_me(request)).filter(pk=delivery).first()
-    if found is None:
+    notice = deliveries_of(_me(request)).filter(pk=delivery).first()
+    if notice is None:
         raise NotFound("delivery_unknown", "You have no such delivery.")
-    send_again(notice=found)
+    send_again(notice=notice)
     return deliveries_of(_me(request)).get(pk=delivery)

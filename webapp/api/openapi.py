@@ -70,12 +70,15 @@ class Object:
 def operations(api: NinjaAPI) -> tuple[tuple[str, tuple[Operation, ...]], ...]:
     """The operations by subject."""
     schema = api.get_openapi_schema()
-    found = [
+    described_operations = [
         (described["tags"][0], _operation(method, path, described, schema["components"]["schemas"]))
         for path, methods in schema["paths"].items()
         for method, described in methods.items()
     ]
-    by_subject = groupby(sorted(found, key=lambda one: one[0]), key=lambda one: one[0])
+    by_subject = groupby(
+        sorted(described_operations, key=lambda tag_and_operation: tag_and_operation[0]),
+        key=lambda tag_and_operation: tag_and_operation[0],
+    )
     return tuple((subject, tuple(operation for _, operation in group)) for subject, group in by_subject)
 
 
@@ -83,8 +86,8 @@ def operations(api: NinjaAPI) -> tuple[tuple[str, tuple[Operation, ...]], ...]:
 def objects(api: NinjaAPI) -> tuple[Object, ...]:
     schemas = api.get_openapi_schema()["components"]["schemas"]
     return tuple(
-        Object(name, one.get("description", ""), tuple(one.get("enum", ())), tuple(_fields(one)))
-        for name, one in sorted(schemas.items())
+        Object(name, schema.get("description", ""), tuple(schema.get("enum", ())), tuple(_fields(schema)))
+        for name, schema in sorted(schemas.items())
     )
 
 
@@ -100,13 +103,13 @@ def reference_of(api: NinjaAPI) -> Any:
 def _operation(method: str, path: str, described: Json, schemas: dict[str, Json]) -> Operation:
     contents = described.get("requestBody", {}).get("content", {})
     body = contents.get("application/json", {}).get("schema", {})
-    status, answer = next((code, one) for code, one in described["responses"].items() if code in _SUCCESS)
+    status, answer = next((code, response) for code, response in described["responses"].items() if code in _SUCCESS)
     returned = answer.get("content", {}).get("application/json", {}).get("schema", {})
     return Operation(
         method=method.upper(),
         path=path,
         text=described["description"],
-        parameters=tuple(_parameter(one) for one in described.get("parameters", ())),
+        parameters=tuple(_parameter(parameter) for parameter in described.get("parameters", ())),
         body=tuple(_links(body)),
         form=tuple(field for kind, form in contents.items() if "json" not in kind for field in _fields(form["schema"])),
         example=_example(body, schemas),
@@ -126,13 +129,20 @@ def _example(body: Json, schemas: dict[str, Json]) -> str:
     return ""
 
 
-def _parameter(one: Json) -> Field:
-    return _field(one["name"], one["schema"], text=one["description"], required=one.get("required", False))
+def _parameter(parameter: Json) -> Field:
+    return _field(
+        parameter["name"], parameter["schema"], text=parameter["description"], required=parameter.get("required", False)
+    )
 
 
 def _fields(schema: Json) -> Iterator[Field]:
-    for name, one in schema.get("properties", {}).items():
-        yield _field(name, one, text=one.get("description", ""), required=name in schema.get("required", ()))
+    for name, property_schema in schema.get("properties", {}).items():
+        yield _field(
+            name,
+            property_schema,
+            text=property_schema.get("description", ""),
+            required=name in schema.get("required", ()),
+        )
 
 
 def _field(name: str, schema: Json, *, text: str, required: bool) -> Field:
@@ -148,7 +158,7 @@ def _type(schema: Json) -> str:
         return " | ".join(map(str, schema["enum"]))
     for several in ("anyOf", "allOf"):
         if several in schema:
-            return " or ".join(_type(one) for one in schema[several])
+            return " or ".join(_type(alternative) for alternative in schema[several])
     kind = schema.get("type", "any")
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}"
@@ -227,13 +237,13 @@ class Api(NinjaAPI):
 
 def _plan_schemas() -> dict[str, Json]:
     """The plan document and its parts. A request may also list levels: `[4k, 8k]` is `4k, 8k`."""
-    _, found = msgspec.json.schema_components([PlanDocument], ref_template="#/components/schemas/{name}")
+    _, schemas = msgspec.json.schema_components([PlanDocument], ref_template="#/components/schemas/{name}")
     text = msgspec.json.schema(Levels)
     for name in ("PlanDocument", "Part", "PartStream"):
-        for field in found[name]["properties"].values():
+        for field in schemas[name]["properties"].values():
             if "propertyNames" in field:
                 field["additionalProperties"] = {"anyOf": [text, _LISTED_LEVELS]}
-    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(found).replace(rb"\\Z", b"$"))
+    plain: dict[str, Json] = msgspec.json.decode(msgspec.json.encode(schemas).replace(rb"\\Z", b"$"))
     return plain
 
 

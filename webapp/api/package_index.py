@@ -17,8 +17,8 @@ from webapp.hosts.installer import client_wheel
 def package_files(request: HttpRequest) -> HttpResponse:
     wheel = client_wheel()
     file = {"filename": wheel.filename, "url": wheel.filename, "hashes": {"sha256": wheel.sha256}}
-    found = {"meta": {"api-version": "1.0"}, "name": "sweetspot", "files": [file]}
-    return JsonResponse(found, content_type="application/vnd.pypi.simple.v1+json")
+    index = {"meta": {"api-version": "1.0"}, "name": "sweetspot", "files": [file]}
+    return JsonResponse(index, content_type="application/vnd.pypi.simple.v1+json")
 
 
 @require_GET

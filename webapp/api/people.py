@@ -88,8 +88,8 @@ class ConfirmIn(Input):
 
 def _somebody(pk: int) -> User:
     for left in (False, True):
-        if found := people_list(left=left).filter(pk=pk).first():
-            return found
+        if person := people_list(left=left).filter(pk=pk).first():
+            return person
     raise NotFound("person_unknown", f"There is no person {pk}.")
 
 
@@ -192,8 +192,8 @@ def remove(request: HttpRequest, pk: int, body: AcknowledgementIn) -> User:
 @router.post("/people/{pk}/anonymise", response=PersonOut, auth=ADMINS)
 def anonymise(request: HttpRequest, pk: int, body: ConfirmIn) -> User:
     """Replace the name of a removed person by a number everywhere. Cannot be undone."""
-    by, found = administrator(request), _somebody(pk)
-    if body.confirm != found.username:
-        raise Refusal("confirmation_wrong", f"confirm must be {found.username}. Nothing was changed.")
-    people.anonymise_user(user=found, by=by)
+    by, person = administrator(request), _somebody(pk)
+    if body.confirm != person.username:
+        raise Refusal("confirmation_wrong", f"confirm must be {person.username}. Nothing was changed.")
+    people.anonymise_user(user=person, by=by)
     return _somebody(pk)

@@ -151,18 +151,18 @@ def versions(request: HttpRequest, slug: str) -> QuerySet[PlanVersion]:
 @router.get("/plans/{slug}/yaml")
 def plan_yaml(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
     """A version as a plan file."""
-    found = version_of(slug, version)
-    response = HttpResponse(export_plan(read(found.document)), content_type="application/yaml")
-    response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.yaml"'
+    plan_version = version_of(slug, version)
+    response = HttpResponse(export_plan(read(plan_version.document)), content_type="application/yaml")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-v{plan_version.number}.yaml"'
     return response
 
 
 @router.get("/plans/{slug}/job-file")
 def plan_job_file(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
     """One section per point; values without an fio option are in comments that `POST /job-files` reads back."""
-    found = version_of(slug, version)
-    response = HttpResponse(write_job_file(read(found.document)), content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.fio"'
+    plan_version = version_of(slug, version)
+    response = HttpResponse(write_job_file(read(plan_version.document)), content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-v{plan_version.number}.fio"'
     return response
 
 
@@ -240,9 +240,9 @@ def remove_plan(request: HttpRequest, slug: str) -> Status[None]:
 @router.post("/plans/{slug}/undelete", response=VersionOut, auth=OPERATORS)
 def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
     """Restore a deleted plan. Safe to repeat."""
-    found = version_of(slug)
-    undelete_plan(plan=found.plan, by=operator(request))
-    return found
+    plan_version = version_of(slug)
+    undelete_plan(plan=plan_version.plan, by=operator(request))
+    return plan_version
 
 
 MAX_PREVIEWED = 100
@@ -438,9 +438,11 @@ def plan_preview(
 
     The time is a range if there are earlier runs on these hosts.
     """
-    found = version_of(slug, version)
+    plan_version = version_of(slug, version)
     shown = slice(offset, offset + limit)
-    return {"plan": slug, "version": found.number} | _preview(read(found.document), known_targets(target), shown)
+    return {"plan": slug, "version": plan_version.number} | _preview(
+        read(plan_version.document), known_targets(target), shown
+    )
 
 
 @router.post("/previews", response=PreviewOut)
@@ -455,9 +457,9 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
     made = learned_preview(document, targets, grids=grids)
     problems, code = made.expansion.problems, made.expansion.problem_code
     if not targets:
-        own = document_problems(document, grids)
-        problems, code = tuple(map(str, own)), problem_code(own)
-    names = {str(one.id): one for one in targets}
+        problems_of_document = document_problems(document, grids)
+        problems, code = tuple(map(str, problems_of_document)), problem_code(problems_of_document)
+    names = {str(target.id): target for target in targets}
     each_point = [trial for trial, _ in made.expansion.distinct]
     return {
         "problems": problems,
@@ -469,14 +471,14 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
         "fitting_bytes": made.fitting_bytes,
         "warnings": [*made.target_warnings, *map(str, made.factor_warnings)],
         "estimate": made.estimate,
-        "arm": [one.arming_serial for one in made.destructive],
+        "arm": [target.arming_serial for target in made.destructive],
         "stop_after": made.stop_after,
         "endurance": made.endurance,
         "expected": [
-            {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
-            for one, told in expected_writes(made.expansion, made.estimate, targets)
+            {"target": str(target), "bytes": expected.bytes, "by_model": expected.by_model}
+            for target, expected in expected_writes(made.expansion, made.estimate, targets)
         ],
-        "layouts": [_layout(each) for each in made.layouts],
+        "layouts": [_layout(layout) for layout in made.layouts],
         "finds": msgspec.to_builtins(detectable(each_point, document.repeats, targets)) if each_point else None,
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}

@@ -37,33 +37,33 @@ class ReasonIn(Input):
 @router.post("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
 def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
     """Mark a trial's results as invalid, with a reason. Safe to repeat; another reason replaces the first."""
-    found = trial_with(str(trial_id))
-    mark_trial(trial=found, reason=payload.reason, by=operator(request))
-    return found
+    trial = trial_with(str(trial_id))
+    mark_trial(trial=trial, reason=payload.reason, by=operator(request))
+    return trial
 
 
 @router.delete("/trials/{trial_id}/invalid", response=TrialOut, auth=OPERATORS)
 def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
     """Remove the mark. Safe to repeat."""
-    found = trial_with(str(trial_id))
-    trust_trial(trial=found, by=operator(request))
-    return found
+    trial = trial_with(str(trial_id))
+    trust_trial(trial=trial, by=operator(request))
+    return trial
 
 
 @router.post("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
 def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
     """Mark all results of an ended run as invalid, with a reason."""
-    found = run_with(number)
-    mark_run(run=found, reason=payload.reason, by=operator(request))
-    return found
+    run = run_with(number)
+    mark_run(run=run, reason=payload.reason, by=operator(request))
+    return run
 
 
 @router.delete("/runs/{number}/invalid", response=RunOut, auth=OPERATORS)
 def valid_run(request: HttpRequest, number: int) -> Run:
     """Remove the run's mark; trials that were marked separately stay invalid."""
-    found = run_with(number)
-    trust_run(run=found, by=operator(request))
-    return found
+    run = run_with(number)
+    trust_run(run=run, by=operator(request))
+    return run
 
 
 # Bytes that a run wrote to its drives, and the wear they caused.
@@ -223,10 +223,10 @@ class ResultsOut(Schema):
 @router.get("/results", response=ResultsOut, openapi_extra={"parameters": FILTERS})
 def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]:
     """Valid results, newest first."""
-    found = ResultQuery.of(read_filter(asked_pairs(request, "limit", "offset"))).results
+    valid_results = ResultQuery.of(read_filter(asked_pairs(request, "limit", "offset"))).results
     return {
-        "items": read_rows(found[page.offset : page.offset + page.limit]),
-        "count": found.order_by().count(),
+        "items": read_rows(valid_results[page.offset : page.offset + page.limit]),
+        "count": valid_results.order_by().count(),
     }
 
 

@@ -164,11 +164,13 @@ class RunDetail(RunOut):
 
     @staticmethod
     def resolve_progress(run: Run) -> dict[str, object]:
-        found = progress(run)
-        plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
+        run_progress = progress(run)
+        plain = {
+            name: getattr(run_progress, name) for name in ProgressOut.model_fields if name not in ("running", "phase")
+        }
         return plain | {
-            "running": found.running.number if found.running else None,
-            "phase": phase_sentence(found.attempt) if found.attempt else "",
+            "running": run_progress.running.number if run_progress.running else None,
+            "phase": phase_sentence(run_progress.attempt) if run_progress.attempt else "",
         }
 
 
@@ -219,10 +221,10 @@ TrialStateName = Literal["planned", "dispatched", "accepted", "running", "done",
 
 def run_with(number: int) -> Run:
     """The run with the counts of a list. Raises Refusal run_unknown."""
-    found = runs_list().filter(number=number).first()
-    if found is None:
+    run = runs_list().filter(number=number).first()
+    if run is None:
         raise NotFound("run_unknown", f"There is no run {number}.")
-    return found
+    return run
 
 
 @router.get("/runs", response=list[RunOut])
@@ -231,14 +233,14 @@ def runs(
     request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None, schedule: int | None = None
 ) -> QuerySet[Run]:
     """Runs, latest first. `schedule`: only runs started by that schedule."""
-    found = runs_list()
+    runs = runs_list()
     if schedule is not None:
-        found = found.filter(occurrence__schedule=schedule)
+        runs = runs.filter(occurrence__schedule=schedule)
     if plan:
-        found = found.filter(version__plan__slug=plan)
+        runs = runs.filter(version__plan__slug=plan)
     if host:
-        found = found.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
-    return found.filter(state=state) if state else found
+        runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
+    return runs.filter(state=state) if state else runs
 
 
 @router.post("/runs", response={201: RunDetail}, auth=OPERATORS)
@@ -285,9 +287,9 @@ def cancel(request: HttpRequest, number: int) -> Run:
 @paginate(Paged)
 def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
     """Trials in the order of execution."""
-    found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
-    found = found.prefetch_related("further")
-    return found.filter(state=state) if state else found
+    trials = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
+    trials = trials.prefetch_related("further")
+    return trials.filter(state=state) if state else trials
 
 
 class RoundsOut(Schema):
@@ -367,8 +369,8 @@ def answer(request: HttpRequest, number: int) -> HttpResponse:
     """What the factors do that the plan of the run varies: its headline, and a comparison for each factor. Of an open
     run, for the trials that are done."""
     run = run_with(number)
-    found = run_answer(run)
-    return json_of(structs.replace(found, findings=tuple(reviewed(run, found.findings))))
+    whole = run_answer(run)
+    return json_of(structs.replace(whole, findings=tuple(reviewed(run, whole.findings))))
 
 
 @router.get("/runs/{number}/rounds", response=list[RoundsOut])
@@ -517,7 +519,7 @@ def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
 
 
 def _trial(run: Run, number: int) -> Trial:
-    found = run.trials.numbered(number).first()
-    if found is None:
+    trial = run.trials.numbered(number).first()
+    if trial is None:
         raise NotFound("trial_unknown", f"Run {run.number} has no trial {number}.")
-    return found
+    return trial

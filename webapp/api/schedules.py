@@ -204,10 +204,10 @@ class ArmScheduleIn(Input):
 
 def schedule_with(key: int) -> Schedule:
     """Raises Refusal schedule_unknown."""
-    found = schedules_list(deleted=True).filter(pk=key).first()
-    if found is None:
+    schedule = schedules_list(deleted=True).filter(pk=key).first()
+    if schedule is None:
         raise NotFound("schedule_unknown", f"There is no schedule {key}.")
-    return found
+    return schedule
 
 
 def _spec(payload: ScheduleIn) -> ScheduleSpec:
@@ -253,12 +253,12 @@ def schedules(
     request: HttpRequest, plan: str = "", owner: str = "", enabled: bool | None = None, deleted: bool = False
 ) -> QuerySet[Schedule]:
     """By name."""
-    found = schedules_list(deleted=deleted)
+    schedules = schedules_list(deleted=deleted)
     if plan:
-        found = found.filter(version__plan__slug=plan)
+        schedules = schedules.filter(version__plan__slug=plan)
     if owner:
-        found = found.filter(owner__username=owner)
-    return found if enabled is None else found.filter(enabled=enabled)
+        schedules = schedules.filter(owner__username=owner)
+    return schedules if enabled is None else schedules.filter(enabled=enabled)
 
 
 @router.post("/schedules", response={201: ScheduleOut}, auth=OPERATORS)
@@ -274,9 +274,9 @@ def preview(request: HttpRequest, payload: ScheduleIn) -> dict[str, object]:
     """Preview a schedule; nothing is saved. Raises the same refusals as saving."""
     person, spec, now = operator(request), _spec(payload), timezone.now()
     draft = drafted(spec, Schedule(owner=person), now=now)
-    found = outlook(draft, now)
+    coming = outlook(draft, now)
     overwritten = services.overwritten_by(spec)
-    return {"when": found.words, "due": found.dues, "overwrites": [target.arming_serial for target in overwritten]}
+    return {"when": coming.words, "due": coming.dues, "overwrites": [target.arming_serial for target in overwritten]}
 
 
 @router.get("/schedules/{key}", response=ScheduleOut)
@@ -288,8 +288,8 @@ def schedule(request: HttpRequest, key: int) -> Schedule:
 @router.put("/schedules/{key}", response=ScheduleOut, auth=OPERATORS)
 def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
     """Replace all fields. Another plan version or other targets end its arming."""
-    person, found = operator(request), schedule_with(key)
-    services.change_schedule(schedule=found, spec=_spec(payload), by=person)
+    person, schedule = operator(request), schedule_with(key)
+    services.change_schedule(schedule=schedule, spec=_spec(payload), by=person)
     return schedule_with(key)
 
 
@@ -331,8 +331,8 @@ def take_over(request: HttpRequest, key: int) -> Schedule:
 @router.post("/schedules/{key}/arm", response=ScheduleOut, auth=OPERATORS)
 def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
     """Arm a schedule: its runs may overwrite these drives until the given time. Switch it on afterwards."""
-    person, found = operator(request), schedule_with(key)
-    arming.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
+    person, schedule = operator(request), schedule_with(key)
+    arming.arm_schedule(schedule=schedule, serials=payload.serials, until=_aware(payload.until), by=person)
     return schedule_with(key)
 
 
@@ -408,18 +408,18 @@ def occurrences(
     since: AwareDatetime | None = None, before: AwareDatetime | None = None,
 ) -> QuerySet[Occurrence]:  # fmt: skip
     """Past due times, latest first."""
-    found = schedule_with(key).occurrences.select_related("host", "run")
-    found = found.filter(state=state) if state else found
-    found = found.filter(due_at__gte=since) if since else found
-    return found.filter(due_at__lt=before) if before else found
+    occurrences = schedule_with(key).occurrences.select_related("host", "run")
+    occurrences = occurrences.filter(state=state) if state else occurrences
+    occurrences = occurrences.filter(due_at__gte=since) if since else occurrences
+    return occurrences.filter(due_at__lt=before) if before else occurrences
 
 
 @router.post("/schedules/{key}/occurrences/{occurrence}/skip", response=OccurrenceOut, auth=OPERATORS)
 def skip(request: HttpRequest, key: int, occurrence: UUID) -> Occurrence:
     """Skip a waiting occurrence."""
     person = operator(request)
-    found = schedule_with(key).occurrences.filter(pk=occurrence).first()
-    if found is None:
+    waiting_occurrence = schedule_with(key).occurrences.filter(pk=occurrence).first()
+    if waiting_occurrence is None:
         raise NotFound("occurrence_unknown", f"Schedule {key} has no such occurrence.")
-    services.skip_occurrence(occurrence=found, by=person)
+    services.skip_occurrence(occurrence=waiting_occurrence, by=person)
     return schedule_with(key).occurrences.select_related("host", "run").get(pk=occurrence)

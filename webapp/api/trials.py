@@ -217,29 +217,29 @@ def samples(
     attempt = current_attempt(trial_with(str(trial_id)))
     if attempt is None:
         return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
-    found = list(series(attempt, after_ms=after_ms)[: limit + 1])
-    more = len(found) > limit
+    rows = list(series(attempt, after_ms=after_ms)[: limit + 1])
+    more = len(rows) > limit
     return {
         "attempt": attempt.pk,
         "state": attempt.state,
         "sensors": [{"kind": kind, "name": name} for kind, name in sensors_of(attempt)],
-        "samples": _whole(found) if more else found,
+        "samples": _whole(rows) if more else rows,
         "more": more,
     }
 
 
-def _whole(found: list[Sample]) -> list[Sample]:
+def _whole(rows: list[Sample]) -> list[Sample]:
     """The samples without the last, possibly incomplete offset, unless it is the only one."""
-    kept = [sample for sample in found if sample.offset_ms < found[-1].offset_ms]
-    return kept or found
+    complete = [sample for sample in rows if sample.offset_ms < rows[-1].offset_ms]
+    return complete or rows
 
 
 @router.get("/trials/{trial_id}/job", response=list[JobOut])
 def job(request: HttpRequest, trial_id: UUID) -> list[StreamRun]:
     """The exact job and the engine's own output, for each stream of the newest attempt. 404 before it started."""
     attempt = current_attempt(trial_with(str(trial_id)))
-    found = StreamRun.objects.filter(attempt=attempt).prefetch_related("attachments").order_by("stream")
-    streams = list(found) if attempt else []
+    streams_of_attempt = StreamRun.objects.filter(attempt=attempt).prefetch_related("attachments").order_by("stream")
+    streams = list(streams_of_attempt) if attempt else []
     if not streams:
         raise NotFound("job_unknown", f"No engine was started for trial {trial_id}.")
     return streams

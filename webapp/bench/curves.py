@@ -53,12 +53,12 @@ def _is_slow(rows: Sequence[ResultRow]) -> bool:
 
 def ladders(matched: Matched) -> dict[str, str]:
     """Texts of the workloads with latencies, by key: those that at least two products have, otherwise all."""
-    return {_key(panel, workload): _title(matched, panel, workload) for panel, workload in _shared(matched)}
+    return {ladder_key(panel, workload): _title(matched, panel, workload) for panel, workload in _shared(matched)}
 
 
 def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     """The percentiles of this workload, otherwise those of the default one."""
-    known = {_key(panel, workload): (panel, workload) for panel, workload in _shared(matched)}
+    known = {ladder_key(panel, workload): (panel, workload) for panel, workload in _shared(matched)}
     chosen = known.get(key) or known.get(default) or next(iter(known.values()), None)
     if chosen is None:
         return None
@@ -68,14 +68,10 @@ def ladder(matched: Matched, key: str, default: str) -> Ladder | None:
     }
     steps = tuple((METRICS[name], tuple(_summaries(METRICS[name], rows))) for name in STEPS)
     slow = tuple(product for product, product_rows in rows.items() if _is_slow(product_rows))
-    return Ladder(_key(panel, workload), _title(matched, panel, workload), steps, slow)
+    return Ladder(ladder_key(panel, workload), _title(matched, panel, workload), steps, slow)
 
 
 def ladder_key(panel: Panel, workload: Workload) -> str:
-    return _key(panel, workload)
-
-
-def _key(panel: Panel, workload: Workload) -> str:
     return f"{workload.key}.{panel.direction}"
 
 
@@ -160,14 +156,12 @@ def curves(matched: Matched, choice: str) -> Iterator[Curve]:
                     yield replace(curve, is_shown=workloads is fullest)
 
 
-def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[tuple[int, int], bool]:
-    return _size(matched, panel, alike), alike[0].point.get(BLOCK) == _USUAL_BLOCK
-
-
-def _size(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int]:
-    """The number of products with at least two levels, and the number of cells."""
+def _fullness(matched: Matched, panel: Panel, alike: Sequence[Workload]) -> tuple[int, int, bool]:
+    """The number of products with at least two levels, the number of cells, and whether the block size is the usual
+    one."""
     counts = Counter(product for workload in alike for product in matched.measured_by(panel, workload.key))
-    return sum(count > 1 for count in counts.values()), counts.total()
+    several = sum(count > 1 for count in counts.values())
+    return several, counts.total(), alike[0].point.get(BLOCK) == _USUAL_BLOCK
 
 
 def _alike(matched: Matched, panel: Panel, factor: str) -> Iterable[list[Workload]]:

@@ -5,7 +5,7 @@ levels; where several vary, the others stay at one level. The rest of the shared
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import exp, hypot, log, log1p
@@ -201,13 +201,9 @@ def _grid(workloads: Sequence[Workload], across: str, down: str) -> Grid:
     by_levels = {(workload.point.get(down), workload.point.get(across)): workload for workload in workloads}
     columns = tuple(sorted(levels_of(workloads, across), key=_size))
     rows = tuple(sorted(levels_of(workloads, down), key=_size))
-    return Grid(across, down, columns, tuple((row, tuple(_in_row(by_levels, row, columns))) for row in rows))
-
-
-def _in_row(
-    by_levels: Mapping[tuple[Value, Value], Workload], row: Value, columns: Iterable[Value]
-) -> Iterator[Workload | None]:
-    return (by_levels.get((row, column)) for column in columns)
+    return Grid(
+        across, down, columns, tuple((row, tuple(by_levels.get((row, column)) for column in columns)) for row in rows)
+    )
 
 
 def _size(level: Value) -> float:

@@ -375,7 +375,7 @@ def _concluded(
     tables = {
         panel.metric.key: Table(
             metric=panel.metric, x="pattern", baselines=baselines, grouped=grouped, cells=cells,
-            found=concluded[panel.choice], form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
+            conclusions=concluded[panel.choice], form=form, margin=MARGIN, where=telling_apart(grid.workloads, texts),
         )
         for panel in grid.panels.values()
     }  # fmt: skip

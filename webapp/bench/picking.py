@@ -49,7 +49,7 @@ def _published(rows: Sequence[ResultRow]) -> list[Product]:
 
 
 def _products(rows: Sequence[ResultRow]) -> list[Product]:
-    candidates = [(kind, _distinct(rows, of)) for kind, of in _KINDS.items()]
+    candidates = [(kind, list(dict.fromkeys(of(row) for row in rows))) for kind, of in _KINDS.items()]
     usable = [(kind, values) for kind, values in candidates if values and "" not in values]
     if not usable:
         return []
@@ -68,10 +68,6 @@ def _product(kind: Kind, value: str) -> Product:
     if kind is Kind.RUN and value.startswith("-"):
         return Product(Kind.IMPORT, value[1:])
     return Product(kind, value)
-
-
-def _distinct(rows: Sequence[ResultRow], of: Callable[[ResultRow], str]) -> list[str]:
-    return list(dict.fromkeys(of(row) for row in rows))
 
 
 MAX_RUNS, MAX_CONFIGURATIONS, MAX_IMPORTS = 100, 50, 100

@@ -126,9 +126,9 @@ def _ask(command: Callable[[redis.Redis], object]) -> object:
 
 def _read(slots: Sequence[str], keys: Sequence[bytes]) -> list[bytes | None]:
     """None where there is no answer under the key."""
-    found = _ask(lambda client: client.mget(slots)) if slots else None
-    stored = found if isinstance(found, list) else [None] * len(slots)
-    return [_signed_for(key, each) for key, each in zip(keys, stored, strict=True)]
+    values = _ask(lambda client: client.mget(slots)) if slots else None
+    stored = values if isinstance(values, list) else [None] * len(slots)
+    return [_signed_for(key, packed) for key, packed in zip(keys, stored, strict=True)]
 
 
 def _signed_for(key: bytes, stored: bytes | None) -> bytes | None:

@@ -25,8 +25,12 @@ def ends() -> Iterator[tuple[str, datetime]]:
 
 def warnings() -> list[str]:
     """A sentence for each certificate that has ended or will end soon, and for each file that cannot be read."""
-    found = dict(ends())
+    end_by_path = dict(ends())
     soon = datetime.now(UTC) + WARN
-    late = [f"The certificate {path} expires on {end:%Y-%m-%d}. Renew it." for path, end in found.items() if end < soon]
-    unread = [f"The certificate {path} cannot be read." for path in settings.CERTIFICATES if path not in found]
+    late = [
+        f"The certificate {path} expires on {end:%Y-%m-%d}. Renew it."
+        for path, end in end_by_path.items()
+        if end < soon
+    ]
+    unread = [f"The certificate {path} cannot be read." for path in settings.CERTIFICATES if path not in end_by_path]
     return late + unread

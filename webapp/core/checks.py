@@ -138,9 +138,9 @@ def require_safe_settings() -> None:
     Raises ImproperlyConfigured.
     """
     checks = (secret_key, host_names, encryption, waiting_times, proxy_login, oidc_login)
-    found = [problem for check in checks for problem in check()]
-    if found:
-        raise ImproperlyConfigured(" ".join(f"{problem.msg} {problem.hint or ''}".strip() for problem in found))
+    problems = [problem for check in checks for problem in check()]
+    if problems:
+        raise ImproperlyConfigured(" ".join(f"{problem.msg} {problem.hint or ''}".strip() for problem in problems))
 
 
 @register(Tags.security, deploy=True)

@@ -12,9 +12,9 @@ COLOURS = len(HEX)
 def colours_of(names: Iterable[str]) -> dict[str, int]:
     """Number of the colour by name. If two names lead to the same colour, the later one in the alphabet gets the
     next free colour."""
-    found: dict[str, int] = {}
+    colours: dict[str, int] = {}
     for name in sorted(set(names)):
         wanted = crc32(name.lower().encode()) % COLOURS
         known = [(wanted + step) % COLOURS for step in range(COLOURS)]
-        found[name] = next((colour for colour in known if colour not in found.values()), wanted)
-    return found
+        colours[name] = next((colour for colour in known if colour not in colours.values()), wanted)
+    return colours

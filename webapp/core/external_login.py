@@ -60,10 +60,10 @@ def role_of(groups: Collection[str]) -> Role | None:
     mapped: dict[str, str] = settings.LOGIN_ROLES
     if not mapped:
         return None
-    found = [Role(role) for group, role in mapped.items() if group == EVERYBODY or group in groups]
-    if not found:
+    roles = [Role(role) for group, role in mapped.items() if group == EVERYBODY or group in groups]
+    if not roles:
         raise Refusal("no_role", "None of your groups may use this server. Ask an admin of this server.")
-    return max(found, key=Role.values.index)
+    return max(roles, key=Role.values.index)
 
 
 def _linked(identity: Identity) -> User | None:

@@ -182,8 +182,8 @@ class OidcBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the libra
         if not settings.OIDC_ISSUER or "nonce" not in credentials:
             return None
         super().__init__()
-        found: User | None = super().authenticate(request, **credentials)
-        return found
+        user: User | None = super().authenticate(request, **credentials)
+        return user
 
     def get_token(self, payload: dict[str, Any]) -> dict[str, Any]:
         return _json_object(_answer("POST", self.OIDC_OP_TOKEN_ENDPOINT, data=payload).content)

@@ -167,7 +167,7 @@ def _locked(user: User) -> User:
     """The current row of the person, locked together with all active admins in one order. Without these locks, two
     admins who demote each other at the same time would each count on the other one."""
     admins = User.objects.filter(role=Role.ADMIN, is_active=True) | User.objects.filter(pk=user.pk)
-    return {one.pk: one for one in admins.order_by("pk").select_for_update(no_key=True)}[user.pk]
+    return {person.pk: person for person in admins.order_by("pk").select_for_update(no_key=True)}[user.pk]
 
 
 def _refuse_last_admin(locked: User) -> None:

@@ -13,8 +13,8 @@ from webapp.core.models import SYSTEM, ApiToken, AuditEntry, User
 def people_list(*, left: bool = False) -> QuerySet[User]:
     """People on the list, enabled accounts first, or removed people; with `token_count`, the number of valid tokens."""
     working = Count("api_tokens", filter=Q(api_tokens__revoked_at=None))
-    found = User.objects.filter(left_at__isnull=not left).annotate(token_count=working)
-    return found.order_by("-is_active", "username")
+    people = User.objects.filter(left_at__isnull=not left).annotate(token_count=working)
+    return people.order_by("-is_active", "username")
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
@@ -36,23 +36,23 @@ class AuditFilter:
 def audit_entries(wanted: AuditFilter) -> QuerySet[AuditEntry]:
     """Newest first. `person` is exact, `subject` any part of the object's label or of a person's name,
     `action` one action or all of an area (`run.`)."""
-    found = AuditEntry.objects.select_related("actor").order_by("-at", "-id")
+    entries = AuditEntry.objects.select_related("actor").order_by("-at", "-id")
     if wanted.person == SYSTEM:
-        found = found.filter(actor=None)
+        entries = entries.filter(actor=None)
     elif wanted.person:
-        found = found.filter(actor__username=wanted.person)
+        entries = entries.filter(actor__username=wanted.person)
     if wanted.action:
         by_area = wanted.action.endswith(".")
-        found = found.filter(action__startswith=wanted.action) if by_area else found.filter(action=wanted.action)
+        entries = entries.filter(action__startswith=wanted.action) if by_area else entries.filter(action=wanted.action)
     if wanted.subject:
         people = User.objects.filter(username__icontains=wanted.subject)
         ids = people.annotate(text=Cast("pk", CharField())).values("text")
-        found = found.filter(Q(label__icontains=wanted.subject) | Q(object_type="user", object_id__in=ids))
+        entries = entries.filter(Q(label__icontains=wanted.subject) | Q(object_type="user", object_id__in=ids))
     if wanted.since:
-        found = found.filter(at__gte=_midnight(wanted.since))
+        entries = entries.filter(at__gte=_midnight(wanted.since))
     if wanted.until:
-        found = found.filter(at__lt=_midnight(wanted.until) + timedelta(days=1))
-    return found
+        entries = entries.filter(at__lt=_midnight(wanted.until) + timedelta(days=1))
+    return entries
 
 
 def _midnight(day: date) -> datetime:

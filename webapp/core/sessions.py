@@ -25,10 +25,10 @@ def stored_key(key: str) -> str:
 class SessionStore(db.SessionStore):
     def _get_session_from_db(self) -> Session | None:
         rows = Session.objects.filter(session_key=stored_key(self.session_key or ""), expire_date__gt=timezone.now())
-        found = rows.first()
-        if found is None:
+        session = rows.first()
+        if session is None:
             self._session_key = None
-        return found
+        return session
 
     def exists(self, session_key: str) -> bool:
         return super().exists(stored_key(session_key))
@@ -50,10 +50,10 @@ class SessionStore(db.SessionStore):
     def decode(self, session_data: bytes | str) -> dict[str, Any]:
         """{} for data of another secret key: the person logs in again."""
         try:
-            found: dict[str, Any] = self.serializer().loads(_fernet().decrypt(session_data))
+            content: dict[str, Any] = self.serializer().loads(_fernet().decrypt(session_data))
         except InvalidToken:
             return {}
-        return found
+        return content
 
 
 def _fernet() -> Fernet:

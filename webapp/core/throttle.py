@@ -60,7 +60,7 @@ class Rate:
         return min(self._burst, left + (now - at) * self._per_s)
 
     def _forget_full(self, now: float) -> None:
-        self._left = {each: kept for each, kept in self._left.items() if self._available(each, now) < self._burst}
+        self._left = {key: left for key, left in self._left.items() if self._available(key, now) < self._burst}
 
 
 WINDOW = timedelta(minutes=5)

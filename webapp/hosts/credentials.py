@@ -98,14 +98,18 @@ def problems() -> list[str]:
     with redis_client() as client:
         users = _lines(client)
         saved = _save(client)
-    found = []
+    sentences = []
     if users.get("default", "off").split()[0] != "off":
-        found.append("The broker's default user is enabled: anyone with its password can read every host's orders. "
-                     "Put “user default off” into Redis's ACL file.")  # fmt: skip
+        sentences.append(
+            "The broker's default user is enabled: anyone with its password can read every host's orders. Put “user "
+            "default off” into Redis's ACL file."
+        )
     if not saved:
-        found.append("Redis has no writable ACL file, so a restart deletes the hosts' users "
-                     "until the server creates them again. Set aclfile in redis.conf.")  # fmt: skip
-    return found
+        sentences.append(
+            "Redis has no writable ACL file, so a restart deletes the hosts' users until the server creates them "
+            "again. Set aclfile in redis.conf."
+        )
+    return sentences
 
 
 def hosts_without_user() -> list[str]:

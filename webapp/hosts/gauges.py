@@ -22,8 +22,10 @@ def heard() -> Iterator[Metric]:
     silent = [(host.slug, (now - host.last_seen_at).total_seconds()) for host in hosts if host.last_seen_at]
     spools = [(host.slug, host.spool_bytes) for host in hosts]
     yield gauge("sweetspot_host_silent_seconds", "Since a host's last message (accurate to 10 s)", "host", silent)
-    held = Target.objects.filter(in_policy=True, problem__startswith=QUARANTINED).values_list("host__slug", flat=True)
-    quarantined = Counter(held)
+    hosts_of_targets = Target.objects.filter(in_policy=True, problem__startswith=QUARANTINED).values_list(
+        "host__slug", flat=True
+    )
+    quarantined = Counter(hosts_of_targets)
     yield gauge(
         "sweetspot_host_quarantined_targets",
         "Targets on which nothing runs, because a program on their drive cannot be killed",

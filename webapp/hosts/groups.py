@@ -110,8 +110,8 @@ def _checked_members(specs: Sequence[MemberSpec]) -> list[_Member]:
 
 def _targets(hosts: Iterable[Host]) -> dict[tuple[UUID, str], Target]:
     """Targets by host and name; if several had the same name, the one in the policy."""
-    found = Target.objects.select_related("host").filter(host__in=hosts).order_by("in_policy")
-    return {(target.host_id, target.slug): target for target in found}
+    targets = Target.objects.select_related("host").filter(host__in=hosts).order_by("in_policy")
+    return {(target.host_id, target.slug): target for target in targets}
 
 
 def _checked_member(spec: MemberSpec, host: Host, targets: Mapping[tuple[UUID, str], Target]) -> _Member:

@@ -53,12 +53,12 @@ def open_windows(host_ids: Collection[UUID] | None = None, at: datetime | None =
     """Open windows by host (default: all hosts); for each host the one that closes last. One query."""
     moment = at or timezone.now()
     windows = MaintenanceWindow.objects.exclude(ends_at__lte=moment)
-    found: dict[UUID, OpenWindow] = {}
+    open_by_host: dict[UUID, OpenWindow] = {}
     for window in windows if host_ids is None else windows.filter(host__in=host_ids):
         span = span_at(window, moment)
-        if span and (window.host_id not in found or span.closes > found[window.host_id].until):
-            found[window.host_id] = OpenWindow(span.closes, window.note)
-    return found
+        if span and (window.host_id not in open_by_host or span.closes > open_by_host[window.host_id].until):
+            open_by_host[window.host_id] = OpenWindow(span.closes, window.note)
+    return open_by_host
 
 
 def coming_spans(host_ids: Collection[UUID], at: datetime) -> dict[UUID, list[Span]]:
@@ -66,10 +66,10 @@ def coming_spans(host_ids: Collection[UUID], at: datetime) -> dict[UUID, list[Sp
 
     Times of several windows may overlap. Hosts without a window are left out.
     """
-    found: dict[UUID, list[Span]] = {}
+    spans_by_host: dict[UUID, list[Span]] = {}
     for window in MaintenanceWindow.objects.filter(host__in=host_ids).exclude(ends_at__lte=at):
-        found.setdefault(window.host_id, []).extend(_spans(window, at))
-    return {host: sorted(spans, key=lambda span: span.opens) for host, spans in found.items()}
+        spans_by_host.setdefault(window.host_id, []).extend(_spans(window, at))
+    return {host: sorted(spans, key=lambda span: span.opens) for host, spans in spans_by_host.items()}
 
 
 def _spans(window: MaintenanceWindow, at: datetime) -> Iterable[Span]:
@@ -106,10 +106,10 @@ def weekly(window: MaintenanceWindow) -> WeeklyWindow:
 
 def known_window(host: Host, window_id: int) -> MaintenanceWindow:
     """Raises Refusal window_unknown."""
-    found = host.maintenance_windows.filter(pk=window_id).first()
-    if found is None:
+    window = host.maintenance_windows.filter(pk=window_id).first()
+    if window is None:
         raise NotFound("window_unknown", f"{host} has no maintenance window {window_id}.")
-    return found
+    return window
 
 
 def in_words(window: MaintenanceWindow) -> str:

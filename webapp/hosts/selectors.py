@@ -95,10 +95,10 @@ def host_named(slug: str) -> Host | None:
 
 def known_host(slug: str) -> Host:
     """The host with this name or former name. Raises Refusal host_unknown."""
-    found = host_named(slug)
-    if found is None:
+    host = host_named(slug)
+    if host is None:
         raise NotFound("host_unknown", f"There is no host {slug}.")
-    return found
+    return host
 
 
 def hosts_called(names: Iterable[str]) -> QuerySet[Host]:
@@ -124,10 +124,10 @@ def host_groups() -> QuerySet[HostGroup]:
 
 def known_group(slug: str) -> HostGroup:
     """The group with this name and its members. Raises Refusal group_unknown."""
-    found = host_groups().filter(slug=slug).first()
-    if found is None:
+    group = host_groups().filter(slug=slug).first()
+    if group is None:
         raise NotFound("group_unknown", f"There is no host group {slug}.")
-    return found
+    return group
 
 
 def trouble_of(member: GroupMember) -> list[str]:
@@ -147,16 +147,16 @@ def known_targets(names: Sequence[str]) -> list[Target]:
 
     Raises Refusal target_unknown naming the missing ones.
     """
-    asked = [name.partition("/")[::2] for name in names]
-    hosts = {host for host, _ in asked}
+    slugs = [name.partition("/")[::2] for name in names]
+    hosts = {host for host, _ in slugs}
     former = dict(FormerName.objects.filter(slug__in=hosts).values_list("slug", "host__slug"))
     listed = Target.objects.select_related("host").filter(host__slug__in=hosts | set(former.values()), in_policy=True)
     known = {(target.host.slug, target.slug): target for target in listed}
-    found = [known.get((host, slug)) or known.get((former.get(host, host), slug)) for host, slug in asked]
-    missing = [name for name, target in zip(names, found, strict=True) if target is None]
+    targets = [known.get((host, slug)) or known.get((former.get(host, host), slug)) for host, slug in slugs]
+    missing = [name for name, target in zip(names, targets, strict=True) if target is None]
     if missing:
         raise NotFound("target_unknown", f"There is no target {', '.join(missing)}. Write targets as host/target.")
-    return list(dict.fromkeys(target for target in found if target is not None))
+    return list(dict.fromkeys(target for target in targets if target is not None))
 
 
 def known_target(host: str, slug: str) -> Target:
@@ -168,15 +168,15 @@ def drives_of(pool: Target) -> list[Target]:
     """The drives of a pool as targets, in its order; [] for any other target. One query."""
     if not pool.drives:
         return []
-    found = Target.objects.filter(host=pool.host_id, in_policy=True, slug__in=pool.drives).select_related("host")
-    listed = {drive.slug: drive for drive in found}
+    drives = Target.objects.filter(host=pool.host_id, in_policy=True, slug__in=pool.drives).select_related("host")
+    listed = {drive.slug: drive for drive in drives}
     return [listed[slug] for slug in pool.drives if slug in listed]
 
 
 def open_enrolments() -> QuerySet[EnrolmentToken]:
     """Valid one-time tokens, the next to expire first."""
-    found = EnrolmentToken.objects.filter(used_at=None, expires_at__gt=timezone.now())
-    return found.select_related("created_by", "host").order_by("expires_at")
+    tokens = EnrolmentToken.objects.filter(used_at=None, expires_at__gt=timezone.now())
+    return tokens.select_related("created_by", "host").order_by("expires_at")
 
 
 def enrolment_called(reference: str) -> EnrolmentToken | None:

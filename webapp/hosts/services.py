@@ -432,8 +432,10 @@ def _record_targets(host: Host, message: Hello) -> None:
         raise Refusal("policy_id_twice", "The policy lists a target id twice. Give each target a different id.")
     if host.targets.count() > MAX_TARGETS:
         raise Refusal("too_many_targets", f"This host has listed more than {MAX_TARGETS} targets. Remove the host.")
-    found = lock_keys(host, message.targets, message.inventory)
-    targets = [_target(host, target, own) for target, own in zip(message.targets, found, strict=True)]
+    keys_of_targets = lock_keys(host, message.targets, message.inventory)
+    targets = [
+        _target(host, target, target_keys) for target, target_keys in zip(message.targets, keys_of_targets, strict=True)
+    ]
     keys = {target.slug: target.lock_keys for target in targets}
     for pool in targets:
         if pool.drives:

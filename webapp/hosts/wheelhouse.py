@@ -58,10 +58,10 @@ def build() -> Wheelhouse:
             download(["--require-hashes", "--requirement", str(REQUIREMENTS)], Path(folder), platform)
         _zip(Path(folder), _path())
     _delete_others(_path())
-    found = built_wheelhouse()
-    if found is None:
+    wheelhouse = built_wheelhouse()
+    if wheelhouse is None:
         raise NotBuilt(f"{_path()} was deleted while it was built.")
-    return found
+    return wheelhouse
 
 
 def download(arguments: list[str], folder: Path, platform: tuple[str, str]) -> None:
@@ -94,9 +94,9 @@ def _zip(wheels: Path, path: Path) -> None:
     part.replace(path)
 
 
-def _delete_others(kept: Path) -> None:
+def _delete_others(newest: Path) -> None:
     for path in FOLDER.glob("wheels-*.zip"):
-        if path != kept:
+        if path != newest:
             path.unlink()
 
 
@@ -109,11 +109,11 @@ def _digest(path: Path, _changed_ns: int, _size: int) -> str:
 def main() -> int:
     """Exit status: 0 if the wheelhouse exists, 1 if pip could not download the packages."""
     try:
-        found = built_wheelhouse() or build()
+        wheelhouse = built_wheelhouse() or build()
     except NotBuilt as error:
         print(f"The wheelhouse was not built. {error}", file=sys.stderr)
         return 1
-    print(f"{found.path}: {found.path.stat().st_size / 1e6:.1f} MB, sha256 {found.sha256}")
+    print(f"{wheelhouse.path}: {wheelhouse.path.stat().st_size / 1e6:.1f} MB, sha256 {wheelhouse.sha256}")
     return 0
 
 

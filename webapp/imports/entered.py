@@ -44,17 +44,17 @@ class Entered(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_values(text: str) -> dict[str, tuple[float, ...]]:
     """Lines `before: 348 351`; a decimal point, and spaces or semicolons between values. Raises Refusal."""
-    found: dict[str, tuple[float, ...]] = {}
+    values_by_level: dict[str, tuple[float, ...]] = {}
     for line in filter(None, map(str.strip, text.splitlines())):
         level, colon, values = line.rpartition(":")
-        if not colon or not level.strip() or len(level) > MAX_LEVEL or level.strip() in found:
+        if not colon or not level.strip() or len(level) > MAX_LEVEL or level.strip() in values_by_level:
             raise Refusal(
                 "entered_values", f"`{line[:60]}` is not a line of values. Write name: 348 351, each name once."
             )
-        found[level.strip()] = tuple(map(_number, re.split(r"[\s;]+", values.strip())))
-    if not found or sum(map(len, found.values())) > MAX_VALUES:
+        values_by_level[level.strip()] = tuple(map(_number, re.split(r"[\s;]+", values.strip())))
+    if not values_by_level or sum(map(len, values_by_level.values())) > MAX_VALUES:
         raise Refusal("entered_values", f"Enter 1 to {MAX_VALUES:,} values.")
-    return found
+    return values_by_level
 
 
 def _number(text: str) -> float:

@@ -62,7 +62,7 @@ def _latency(stated: Latency) -> tuple[Latency, list[str]]:
 
 def _ascend(*values: float | None, factor: float = 1.0) -> bool:
     known = [value for value in values if value is not None]
-    return all(one <= next_one * factor for one, next_one in pairwise(known))
+    return all(lower <= upper * factor for lower, upper in pairwise(known))
 
 
 Found = Iterable[Read | Refused | LeftOut]
@@ -90,26 +90,26 @@ class FileRead(msgspec.Struct, kw_only=True):
 
 
 def read_files(
-    found: Found, pattern: str, given: Mapping[str, str], columns: Mapping[str, str] = formats.NO_COLUMNS
+    files_found: Found, pattern: str, given: Mapping[str, str], columns: Mapping[str, str] = formats.NO_COLUMNS
 ) -> Iterator[FileRead | Trial]:
     """Each file with its tests or its reason, and the logs of each trial together. `given` are labels entered by hand,
     which count before those of paths; `columns` the fields of plain CSV by column. Raises ImportRefused for an invalid
     pattern."""
     labels.match(pattern, "")
     trials = LogTrials()
-    for each in found:
-        each = msgspec.structs.replace(each, path=storable(each.path))
-        name = fio_log.log_name(each.path)
-        if name and isinstance(each, Read) and fio_log.sniff(each.text[: formats.HEAD_CHARACTERS]):
-            yield from trials.add(name, each)
-        elif name and isinstance(each, Read) and not each.text.strip():
-            yield FileRead(path=each.path, format=LOG_FORMAT, reason=_EMPTY_LOG, code="import_refused")
+    for file_found in files_found:
+        file_found = msgspec.structs.replace(file_found, path=storable(file_found.path))
+        name = fio_log.log_name(file_found.path)
+        if name and isinstance(file_found, Read) and fio_log.sniff(file_found.text[: formats.HEAD_CHARACTERS]):
+            yield from trials.add(name, file_found)
+        elif name and isinstance(file_found, Read) and not file_found.text.strip():
+            yield FileRead(path=file_found.path, format=LOG_FORMAT, reason=_EMPTY_LOG, code="import_refused")
         else:
-            if file := _read(each, pattern, given, columns):
+            if file := _read(file_found, pattern, given, columns):
                 yield file
             if name and not (file and file.format):
-                yield from trials.lose(name, each.path)
-        del each  # otherwise its text is in memory while the next one is read
+                yield from trials.lose(name, file_found.path)
+        del file_found  # otherwise its text is in memory while the next one is read
     yield from trials.ended()
 
 
@@ -145,16 +145,18 @@ def tests_of(
     of_path = labels.match(pattern, path) if pattern else {}
     unmatched = ("The pattern for labels does not match this path.",) if of_path is None else ()
     of_path = of_path or {}
-    found: dict[object, list[Measurement]] = {}
+    measurements_of_tests: dict[object, list[Measurement]] = {}
     rest: dict[object, Mapping[str, str]] = {}
-    for one in measured:
-        labelled = labels.apply({**of_path, **given}, plausible(one, timezone.now()))
+    for measurement in measured:
+        labelled = labels.apply({**of_path, **given}, plausible(measurement, timezone.now()))
         of = labelled.measurement
         key = (of.tool, of.name, of.repeat, frozenset(of.factors.items()), frozenset(of.other.items()))
-        if any(other.direction == of.direction for other in found.get(key, ())):
+        if any(other.direction == of.direction for other in measurements_of_tests.get(key, ())):
             raise ImportRefused(f"The file has the test `{of.name}` twice, with the same factors.")
-        found.setdefault(key, []).append(of)
+        measurements_of_tests.setdefault(key, []).append(of)
         rest[key] = labelled.labels
-    tests = tuple(Test(measured=tuple(each), labels=rest[key]) for key, each in found.items())
-    notes = dict.fromkeys(note for test in tests for one in test.measured for note in one.notes)
+    tests = tuple(
+        Test(measured=tuple(measurements), labels=rest[key]) for key, measurements in measurements_of_tests.items()
+    )
+    notes = dict.fromkeys(note for test in tests for measurement in test.measured for note in measurement.notes)
     return tests, (*unmatched, *notes)

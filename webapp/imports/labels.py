@@ -24,15 +24,15 @@ from worker.contract.workload import Pattern
 
 def read_labels(lines: str) -> dict[str, str]:
     """Raises Refusal for a line without a colon, a name or a text. Empty lines are skipped."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for line in lines.splitlines():
         if not line.strip():
             continue
         name, _, text = map(str.strip, line.partition(":"))
         if not name or not text:
             raise Refusal("import_labels", f"`{line.strip()[:60]}` is not a label. Write name: text.")
-        found[name] = text
-    return found
+        labels[name] = text
+    return labels
 
 
 # Names of fio and fio-plot for factors.
@@ -69,8 +69,8 @@ def match(pattern: str, path: str) -> dict[str, str] | None:
     """The labels of a path; None if it does not match. Raises ImportRefused for an invalid pattern."""
     folders = [part for part in path.split("/") if part][-_MAX_FOLDERS:]
     for blocks in _variants(pattern):
-        if (found := _match(blocks, folders)) is not None:
-            return found
+        if (labels := _match(blocks, folders)) is not None:
+            return labels
     return None
 
 
@@ -117,10 +117,10 @@ def _match(blocks: Sequence[Sequence[str]], folders: Sequence[str]) -> dict[str,
     labels: dict[str, str] = {}
     for place, block in enumerate(reversed(blocks)):
         ends = range(end, -1, -1) if place else (end,)
-        end, found = next(_places(block, folders, ends), (-1, labels))
+        end, block_labels = next(_places(block, folders, ends), (-1, labels))
         if end < 0:
             return None
-        labels = found | labels
+        labels = block_labels | labels
     return labels
 
 
@@ -130,14 +130,14 @@ def _places(block: Sequence[str], folders: Sequence[str], ends: Iterable[int]) -
         begin = end - len(block)
         if begin < 0:
             return
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for segment, name in zip(reversed(block), reversed(folders[begin:end]), strict=True):
             here = _segment(segment, name)
             if here is None:
                 break
-            found = here | found
+            labels = here | labels
         else:
-            yield begin, found
+            yield begin, labels
 
 
 def _segment(segment: str, name: str) -> dict[str, str] | None:
@@ -146,7 +146,7 @@ def _segment(segment: str, name: str) -> dict[str, str] | None:
     if not name.endswith(end):
         return None
     rest = name[: len(name) - len(end)] if end else name
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for place, (literal, label) in reversed(list(enumerate(tokens))):
         if place == 0:
             if not rest.startswith(literal):
@@ -157,11 +157,11 @@ def _segment(segment: str, name: str) -> dict[str, str] | None:
             if begin < 0:
                 return None
             text, rest = rest[begin + len(literal) :], rest[:begin]
-        if label and (not text or found.get(label, text) != text):
+        if label and (not text or labels.get(label, text) != text):
             return None
         if label:
-            found[label] = text
-    return None if rest else found
+            labels[label] = text
+    return None if rest else labels
 
 
 @lru_cache(maxsize=1024)
@@ -220,7 +220,7 @@ def suggest(paths: Iterable[str]) -> str:
     sample = [path for path, _ in zip(paths, range(_SAMPLE), strict=False)]
     if not sample:
         return ""
-    file = max(_FILES, key=lambda one: sum(_fits(one, path) for path in sample))
+    file = max(_FILES, key=lambda file_pattern: sum(_fits(file_pattern, path) for path in sample))
     matching = [path for path in sample if _fits(file, path)]
     if len(matching) * 2 < len(sample):
         return ""
@@ -232,10 +232,10 @@ def suggest(paths: Iterable[str]) -> str:
 
 def _fits(pattern: str, path: str) -> bool:
     """Whether the pattern matches, with a pattern of fio and numbers where they belong."""
-    found = match(pattern, path)
-    if found is None or found.get("rw") not in tuple(Pattern):
+    labels = match(pattern, path)
+    if labels is None or labels.get("rw") not in tuple(Pattern):
         return False
-    return all(_is_value(name, text) for name, text in found.items() if name in ("bs", "iodepth", "numjobs"))
+    return all(_is_value(name, text) for name, text in labels.items() if name in ("bs", "iodepth", "numjobs"))
 
 
 def _is_value(name: str, text: str) -> bool:

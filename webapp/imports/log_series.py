@@ -69,32 +69,34 @@ def problem(
     of: Mapping[Direction, Totals], stated: Sequence[Measurement], jobs: Mapping[Kind, int]
 ) -> ImportRefused | None:
     """Why the series cannot be that of the test with these measurements. `jobs`: numbers of logs."""
-    ways = [one.direction for one in stated]
-    others = [way for way, found in of.items() if way not in ways and (found.ios or found.bytes)]
+    ways = [measurement.direction for measurement in stated]
+    others = [way for way, way_totals in of.items() if way not in ways and (way_totals.ios or way_totals.bytes)]
     if others and None not in ways:
         return ImportRefused(
             f"The logs have I/Os of the direction {others[0]}, but the test has none: they belong to another test."
         )
-    found = (_problem_of(of, one, jobs) for one in stated)
-    return next(filter(None, found), None)
+    problems = (_problem_of(of, measurement, jobs) for measurement in stated)
+    return next(filter(None, problems), None)
 
 
-def _problem_of(of: Mapping[Direction, Totals], one: Measurement, jobs: Mapping[Kind, int]) -> ImportRefused | None:
-    found = [totals for way, totals in of.items() if one.direction in (way, None)]
-    if not found or not one.runtime_ms:
+def _problem_of(
+    of: Mapping[Direction, Totals], measurement: Measurement, jobs: Mapping[Kind, int]
+) -> ImportRefused | None:
+    logged = [way_totals for way, way_totals in of.items() if measurement.direction in (way, None)]
+    if not logged or not measurement.runtime_ms:
         return None
-    covered = min(1.0, max(totals.end_ms for totals in found) / one.runtime_ms)
+    covered = min(1.0, max(totals.end_ms for totals in logged) / measurement.runtime_ms)
     for rate, sums, peaks, step, kind, unit in (
-        (one.iops, [each.ios for each in found], [each.peak_iops for each in found], 1, Kind.IOPS, "I/Os"),
+        (measurement.iops, [way.ios for way in logged], [way.peak_iops for way in logged], 1, Kind.IOPS, "I/Os"),
         (
-            one.bytes_per_s, [each.bytes for each in found], [each.peak_bytes_per_s for each in found], KIB,
+            measurement.bytes_per_s, [way.bytes for way in logged], [way.peak_bytes_per_s for way in logged], KIB,
             Kind.BANDWIDTH, "bytes",
         ),
     ):  # fmt: skip
         known = [value for value in sums if value is not None]
         if not rate or len(known) < len(sums):
             continue
-        share = sum(known) * 1000 / (rate * one.runtime_ms)
+        share = sum(known) * 1000 / (rate * measurement.runtime_ms)
         rounding = jobs.get(kind, 0) * step / rate  # fio logs whole I/Os and KiB per second
         if share > max(1.0 + rounding, _MOST_SHARE * covered):
             return ImportRefused(f"The logs have more {unit} than the test{_TOO_MANY}", _share(share, unit))
@@ -110,12 +112,12 @@ def _share(share: float, unit: str) -> str:
 
 def latency_problem(of: Mapping[Direction, Totals], stated: Sequence[Measurement], metric: str, unit_ns: float) -> str:
     """Why the latencies of the series cannot be those of the test, "" if they can."""
-    for one in stated:
-        mean_ns = one.metrics.get(metric)
-        found = of.get(one.direction) if one.direction is not None else None
-        if mean_ns is None or found is None or found.latency_mean_ns is None:
+    for measurement in stated:
+        mean_ns = measurement.metrics.get(metric)
+        logged_totals = of.get(measurement.direction) if measurement.direction is not None else None
+        if mean_ns is None or logged_totals is None or logged_totals.latency_mean_ns is None:
             continue
-        logged = found.latency_mean_ns
+        logged = logged_totals.latency_mean_ns
         low, high = sorted((mean_ns, logged * unit_ns))
         if high > _OTHER_LATENCY * low + _LEAST_NS:
             return (
@@ -138,25 +140,31 @@ _UNUSED = "Read, but not used: "
 Measurements = tuple[Measurement, ...]
 
 
-def with_histograms(measured: Sequence[Measurement], found: Histograms) -> tuple[Measurements, str]:
+def with_histograms(measured: Sequence[Measurement], histograms: Histograms) -> tuple[Measurements, str]:
     """The measurements with histograms where they have none, and a sentence about what was done."""
-    if not found.of:
+    if not histograms.of:
         return tuple(measured), f"{_UNUSED}the histogram logs have no I/Os."
-    chosen = {one.direction: _of(one.direction, found) for one in measured}
-    problems = [problem for one in measured if (problem := _problem(one, chosen[one.direction]))]
+    chosen = {measurement.direction: _of(measurement.direction, histograms) for measurement in measured}
+    problems = [
+        problem for measurement in measured if (problem := _problem(measurement, chosen[measurement.direction]))
+    ]
     if problems:
         return tuple(measured), _UNUSED + problems[0]
-    counts = ", ".join(_count(one, chosen[one.direction]) for one in measured)
-    off = f" Latencies in it are up to {found.off_percent:.2g} % off." if found.off_percent > 1 else ""
+    counts = ", ".join(_count(measurement, chosen[measurement.direction]) for measurement in measured)
+    off = f" Latencies in it are up to {histograms.off_percent:.2g} % off." if histograms.off_percent > 1 else ""
     note = f"Latency histogram from logs, without the last interval, which fio does not log: {counts}.{off}"
     return tuple(
-        replace(one, latency=replace(one.latency, histogram=chosen[one.direction]), notes=(*one.notes, note))
-        for one in measured
+        replace(
+            measurement,
+            latency=replace(measurement.latency, histogram=chosen[measurement.direction]),
+            notes=(*measurement.notes, note),
+        )
+        for measurement in measured
     ), note
 
 
-def _of(direction: Direction | None, found: Histograms) -> Histogram:
-    return merge(found.of.values()) if direction is None else found.of.get(direction, Histogram())
+def _of(direction: Direction | None, histograms: Histograms) -> Histogram:
+    return merge(histograms.of.values()) if direction is None else histograms.of.get(direction, Histogram())
 
 
 def _problem(measured: Measurement, histogram: Histogram) -> str:
@@ -182,13 +190,13 @@ def with_submission(measured: Sequence[Measurement], means: Mapping[Direction, f
     done."""
     if not means:
         return tuple(measured), f"{_UNUSED}a mean submission latency needs the IOPS logs of the same test."
-    if any(SUBMISSION_METRIC in one.metrics for one in measured):
+    if any(SUBMISSION_METRIC in measurement.metrics for measurement in measured):
         return tuple(measured), f"{_UNUSED}the test already has a mean submission latency."
     added = tuple(
-        replace(one, metrics={**one.metrics, SUBMISSION_METRIC: means[one.direction]})
-        if one.direction is not None and one.direction in means
-        else one
-        for one in measured
+        replace(measurement, metrics={**measurement.metrics, SUBMISSION_METRIC: means[measurement.direction]})
+        if measurement.direction is not None and measurement.direction in means
+        else measurement
+        for measurement in measured
     )
     return added, f"Mean of the submission latency: the metric {SUBMISSION_METRIC}."
 
@@ -205,10 +213,10 @@ _PREFIX = "{rw}-iodepth-{iodepth}-numjobs-{numjobs}"  # of fio-plot's bench-fio
 _Series = dict[Direction, tuple[Point, ...]]
 
 
-def update_hash(found: "hashlib._Hash", text: str) -> None:
+def update_hash(digest: "hashlib._Hash", text: str) -> None:
     """Add a text to a hash. Python needs four bytes for each character to encode some texts, so they are cut."""
     for begin in range(0, len(text), _HASHED):
-        found.update(text[begin : begin + _HASHED].encode("utf-8", "surrogatepass"))
+        digest.update(text[begin : begin + _HASHED].encode("utf-8", "surrogatepass"))
 
 
 class Trial:
@@ -280,15 +288,17 @@ class Trial:
         """Compute series, histograms and means, and forget the texts."""
         with self._problem_of(Kind.SUBMISSION):
             points = fio_log.submission(self._logs)
-            self._submission = {way: mean for way, one in points.items() if (mean := _mean_latency(one)) is not None}
+            self._submission = {
+                way: mean for way, way_points in points.items() if (mean := _mean_latency(way_points)) is not None
+            }
         with self._problem_of(Kind.HISTOGRAM):
-            found = self._counts.histograms()
-            self._histograms = {way: pack(one) for way, one in found.of.items()}
-            self._off_percent = found.off_percent
+            histograms = self._counts.histograms()
+            self._histograms = {way: pack(histogram) for way, histogram in histograms.of.items()}
+            self._off_percent = histograms.off_percent
         try:
-            found_series = fio_log.series(self._logs)
-            self._series = _packed(found_series)
-            self._totals = {way: totals(points, _mean_latency(points)) for way, points in found_series.items()}
+            series_of_directions = fio_log.series(self._logs)
+            self._series = _packed(series_of_directions)
+            self._totals = {way: totals(points, _mean_latency(points)) for way, points in series_of_directions.items()}
         except ImportRefused as refusal:
             self._refuse(refusal)
         self._logs, self._counts = [], HistogramSum()
@@ -311,8 +321,8 @@ class Trial:
         unit = _unit_ns(measured[0].tool_version)
         if wrong := latency_problem(self._totals, measured, f"{kind}_mean_ns", unit):
             self._unused = dict.fromkeys((kind, Kind.COMPLETION), wrong)
-            found = _unpacked(self._series)
-            self._series = _packed({way: tuple(map(_without_latency, points)) for way, points in found.items()})
+            series = _unpacked(self._series)
+            self._series = _packed({way: tuple(map(_without_latency, points)) for way, points in series.items()})
 
     def problem(self, path: str) -> ImportRefused | None:
         """Why this log alone cannot be used."""
@@ -325,8 +335,8 @@ class Trial:
             raise self._reason
         if _unit_ns(version) == 1:
             return self._series
-        found = _unpacked(self._series)
-        return _packed({direction: tuple(map(_in_ns, points)) for direction, points in found.items()})
+        series = _unpacked(self._series)
+        return _packed({direction: tuple(map(_in_ns, points)) for direction, points in series.items()})
 
     @property
     def adds(self) -> bool:
@@ -351,7 +361,7 @@ class Trial:
         return measured, {path: notes[kind] for path, kind in self._kinds.items()}
 
     def _unpacked_histograms(self) -> Histograms:
-        return Histograms({way: unpack(one) for way, one in self._histograms.items()}, self._off_percent)
+        return Histograms({way: unpack(packed) for way, packed in self._histograms.items()}, self._off_percent)
 
     def measurements(self) -> list[Measurement]:
         """The means of the series, as a test of its own; also of a histogram alone. Raises ImportRefused."""
@@ -389,10 +399,10 @@ def _unit_ns(version: str) -> float:
 
 def has_all_rates(packed: bytes, measured: Measurements) -> bool:
     """Whether a stored series is known to have the rates of its test."""
-    found = {way: totals(points, None) for way, points in _unpacked(packed).items()}
-    stated = any(one.runtime_ms and (one.iops or one.bytes_per_s) for one in measured)
-    logged = any(one.ios is not None or one.bytes is not None for one in found.values())
-    return stated and logged and problem(found, measured, {}) is None
+    logged_totals = {way: totals(points, None) for way, points in _unpacked(packed).items()}
+    stated = any(measurement.runtime_ms and (measurement.iops or measurement.bytes_per_s) for measurement in measured)
+    logged = any(way_totals.ios is not None or way_totals.bytes is not None for way_totals in logged_totals.values())
+    return stated and logged and problem(logged_totals, measured, {}) is None
 
 
 def _packed(series: _Series) -> bytes:

@@ -22,16 +22,16 @@ def refused_by_reason(imported: Import) -> dict[str, int]:
 def some_refused(imported: Import, reasons: Collection[str], most: int) -> dict[str, list[ImportedFile]]:
     """The first files that were left out for each of these reasons."""
     place = Window(RowNumber(), partition_by=F("reason"), order_by=F("id").asc())
-    found: dict[str, list[ImportedFile]] = {reason: [] for reason in reasons}
+    files_by_reason: dict[str, list[ImportedFile]] = {reason: [] for reason in reasons}
     for file in imported.files.filter(reason__in=reasons).alias(place=place).filter(place__lte=most).order_by("id"):
-        found[file.reason].append(file)
-    return found
+        files_by_reason[file.reason].append(file)
+    return files_by_reason
 
 
 def files_of(imported: Import, *, only_refused: bool = False) -> QuerySet[ImportedFile]:
     """In the order of reading."""
-    found = imported.files.order_by("id")
-    return found.exclude(reason="") if only_refused else found
+    files = imported.files.order_by("id")
+    return files.exclude(reason="") if only_refused else files
 
 
 def results_of(imported: Import) -> QuerySet[Result]:

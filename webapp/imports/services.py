@@ -32,18 +32,18 @@ MAX_NAME = 200
 
 def read_columns(lines: str) -> dict[str, str]:
     """Column -> field. Raises Refusal for a line that is none, an unknown field, and a field of two columns."""
-    found: dict[str, str] = {}
+    fields_by_column: dict[str, str] = {}
     for line in filter(str.strip, lines.splitlines()):
         name, _, field = map(str.strip, line.rpartition("="))
         if not name or not field:
             raise _refused(
                 f"`{line.strip()[:60]}` does not say what a column is. Write column = field, such as IO/s = iops."
             )
-        if name in found:
+        if name in fields_by_column:
             raise _refused(f"The column `{name[:60]}` is stated twice.")
-        found[name] = FACTOR_OF.get(field, field)
-    check_columns(found)
-    return found
+        fields_by_column[name] = FACTOR_OF.get(field, field)
+    check_columns(fields_by_column)
+    return fields_by_column
 
 
 def check_columns(columns: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ def add_paths(
 
 
 def add_found(
-    imported: Import, found: Found, *, max_refused: int | None = None,
+    imported: Import, files_found: Found, *, max_refused: int | None = None,
     progress: Callable[[Stored], None] = lambda _: None,
 ) -> Stored:  # fmt: skip
     """Add files that are being read. If more than `max_refused` are left out, for whatever reason, the rest is not
@@ -131,7 +131,7 @@ def add_found(
         raise Refusal("import_ended", f"Import {imported.number} has ended. Start a new one for more files.")
     store = Store(imported)
     before = Stored()
-    for files in _batches(read_files(found, imported.pattern, imported.labels, imported.columns)):
+    for files in _batches(read_files(files_found, imported.pattern, imported.labels, imported.columns)):
         store.add(files)
         enough = max_refused is not None and store.stored.refused.total() > max_refused
         if enough:

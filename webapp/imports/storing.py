@@ -142,10 +142,13 @@ def _ios(measured: Measurement) -> float:
 
 
 def left_out(measured: Sequence[Measurement]) -> Iterator[str]:
-    for one in measured:
-        few = [f"p{percent:g}" for percent in one.latency.percentiles if _ios(one) < least_count(percent)]
+    for measurement in measured:
+        few = [
+            f"p{percent:g}" for percent in measurement.latency.percentiles if _ios(measurement) < least_count(percent)
+        ]
         if few:
-            yield f"{', '.join(few)} left out: {_ios(one):,} I/Os are too few. A percentile needs 10 I/Os beyond it."
+            ios = _ios(measurement)
+            yield f"{', '.join(few)} left out: {ios:,} I/Os are too few. A percentile needs 10 I/Os beyond it."
 
 
 INCOMPLETE = "Its logs came in several requests, so the time series was left out. Send them in one request."
@@ -179,7 +182,7 @@ class FioTests:
         self, path: str, name: str, version: str, at: datetime | None, factors: Mapping[str, Value],
         number: int | None, *, earlier: bool = False, has_series: bool = False, log_names: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        matched = tuple(_shared(factors.get(one)) for one in _MATCHED)
+        matched = tuple(_shared(factors.get(factor)) for factor in _MATCHED)
         test = FioTest(path, intern(name), intern(version), at, number, matched, earlier, has_series)
         folder = PurePosixPath(path).parent
         self._folders.setdefault(str(folder), _Folder()).add(test)
@@ -193,48 +196,54 @@ class FioTests:
         named = self._named.get(str(PurePosixPath(trial.name.trial)), [])
         if len({test.path for test in named}) > 1:  # each run overwrote the logs of the one before
             named = []
-        for found in (named, *(folder.owners(trial) if folder else ())):
-            own = [test for test in found if not test.earlier] or found
-            if len(own) > 1 and len({test.path for test in own}) == 1:
-                own = [_of_last_run([test for test in own if test.name == trial.name.prefix] or own)]
-            if own:
-                return own[0] if len(own) == 1 and own[0].trial in ("", trial.name.trial) else None
+        for candidates in (named, *(folder.owners(trial) if folder else ())):
+            not_earlier = [test for test in candidates if not test.earlier] or candidates
+            if len(not_earlier) > 1 and len({test.path for test in not_earlier}) == 1:
+                not_earlier = [
+                    _of_last_run([test for test in not_earlier if test.name == trial.name.prefix] or not_earlier)
+                ]
+            if not_earlier:
+                return (
+                    not_earlier[0] if len(not_earlier) == 1 and not_earlier[0].trial in ("", trial.name.trial) else None
+                )
         return None
 
 
 def _of_last_run(tests: Sequence[FioTest]) -> FioTest:
     """Raises ImportRefused."""
     last = max((test.at for test in tests if test.at is not None), default=None)
-    found = [test for test in tests if test.at == last]
-    if len(found) > 1:
+    newest = [test for test in tests if test.at == last]
+    if len(newest) > 1:
         raise ImportRefused(
             "The name of these logs fits several tests of a file. Give the logs of each job of fio a name of their own "
             "(write_bw_log and others).",
             f"The file is {tests[0].path}.",
         )
-    return found[0]
+    return newest[0]
 
 
 class _Folder:
     def __init__(self) -> None:
         self._tests: list[FioTest] = []
-        self._found: dict[object, list[FioTest]] = {}  # by parts of the file name, and by factors
+        self._tests_by_key: dict[object, list[FioTest]] = {}  # by parts of the file name, and by factors
         self._indexed: set[object] = set()
 
     def add(self, test: FioTest) -> None:
         self._tests.append(test)
-        self._found, self._indexed = {}, set()
+        self._tests_by_key, self._indexed = {}, set()
 
     def owners(self, trial: Trial) -> Iterator[list[FioTest]]:
         """Tests that may be that of a trial, those that say more first."""
         factors, prefix = trial.factors, trial.name.prefix
         stated = tuple(place for place, name in enumerate(_MATCHED) if name in factors)
         self._index(stated)
-        by_name = self._found.get(("file", prefix), [])
+        by_name = self._tests_by_key.get(("file", prefix), [])
         yield [test for test in by_name if PurePosixPath(test.path).stem == prefix]
         yield by_name
-        yield self._found.get((stated, tuple(factors[_MATCHED[place]] for place in stated)), []) if stated else []
-        yield self._found.get(("job", prefix), [])
+        yield (
+            self._tests_by_key.get((stated, tuple(factors[_MATCHED[place]] for place in stated)), []) if stated else []
+        )
+        yield self._tests_by_key.get(("job", prefix), [])
 
     def _index(self, stated: tuple[int, ...]) -> None:
         """Find tests without searching them all: a folder may have thousands of tests and of trials."""
@@ -245,9 +254,9 @@ class _Folder:
             self._fill(((stated, tuple(test.factors[place] for place in stated)), test) for test in self._tests)
         self._indexed |= {"names", stated}
 
-    def _fill(self, found: Iterable[tuple[object, FioTest]]) -> None:
-        for key, test in found:
-            self._found.setdefault(key, []).append(test)
+    def _fill(self, tests_by_key: Iterable[tuple[object, FioTest]]) -> None:
+        for key, test in tests_by_key:
+            self._tests_by_key.setdefault(key, []).append(test)
 
 
 def _shared(value: Value) -> Value:
@@ -525,14 +534,14 @@ class Store:
 def _stored(imported: Import) -> Iterator[Origin]:
     """The tests of earlier requests, a part at a time, with what identifies their results."""
     results = Prefetch("results", Result.objects.only("origin_id", "point", "point_key", "direction", "measured_at"))
-    found = imported.origins.select_related("file").defer("series").prefetch_related(results)
-    return found.iterator(chunk_size=ROWS)
+    origins = imported.origins.select_related("file").defer("series").prefetch_related(results)
+    return origins.iterator(chunk_size=ROWS)
 
 
 def _known(digests: set[str]) -> dict[str, ImportRefused]:
     """Content that was imported before, by digest."""
-    found = ImportedFile.objects.filter(digest__in=digests).values_list("digest", "imported__number", "path")
-    return {digest: same_content(number, path) for digest, number, path in found}
+    files = ImportedFile.objects.filter(digest__in=digests).values_list("digest", "imported__number", "path")
+    return {digest: same_content(number, path) for digest, number, path in files}
 
 
 def _check_texts(measured: Measurement, labels: Mapping[str, str]) -> None:

@@ -29,11 +29,11 @@ def lines(text: str) -> list[str]:
         raise ImportRefused(f"The text has {len(text):,} characters, more than {MAX_CHARACTERS:,}. Split the file.")
     if text.count("\n") > MAX_LINES:
         raise ImportRefused(f"The text has more than {MAX_LINES:,} lines. Split the file.")
-    found = text.replace("\r\n", "\n").split("\n")
-    for number, line in enumerate(found, start=1):
+    text_lines = text.replace("\r\n", "\n").split("\n")
+    for number, line in enumerate(text_lines, start=1):
         if len(line) > MAX_LINE:
             raise ImportRefused(f"Line {number} has {len(line):,} characters, more than {MAX_LINE:,}.")
-    return found
+    return text_lines
 
 
 class Printed(float):
@@ -130,17 +130,17 @@ def fields(line: str, delimiter: str = ",") -> list[str]:
 def rows(names: list[str], text_lines: Iterable[str], delimiter: str = ",") -> Iterator[Row]:
     """Each line as name -> field. Raises ImportRefused if a line has fewer fields than there are names."""
     for line in text_lines:
-        found = fields(line, delimiter)
-        if len(found) < len(names):
+        cells = fields(line, delimiter)
+        if len(cells) < len(names):
             raise ImportRefused(
-                f"A row has {len(found)} fields and its head {len(names)}: the row is truncated, `{line[:60]}`."
+                f"A row has {len(cells)} fields and its head {len(names)}: the row is truncated, `{line[:60]}`."
             )
-        if any(found[len(names) :]):
+        if any(cells[len(names) :]):
             raise ImportRefused(
-                f"A row has {len(found)} fields and its head {len(names)}: put quotes around fields with commas, "
+                f"A row has {len(cells)} fields and its head {len(names)}: put quotes around fields with commas, "
                 f"`{line[:60]}`."
             )
-        yield dict(zip(names, found, strict=False))
+        yield dict(zip(names, cells, strict=False))
 
 
 def optional(row: Row, name: str) -> float | None:

@@ -14,6 +14,6 @@ SHOWN = (NoticeState.PENDING, NoticeState.FAILED)
 @collector
 def notices() -> Iterator[Metric]:
     rows = Notice.objects.filter(state__in=SHOWN).order_by().values_list("state").annotate(count=Count("pk"))
-    found: dict[str, int] = dict(rows)
+    counts: dict[str, int] = dict(rows)
     description = "Notices that are pending, or that failed in the last 30 days"
-    yield gauge("sweetspot_notices", description, "state", ((state.value, found.get(state, 0)) for state in SHOWN))
+    yield gauge("sweetspot_notices", description, "state", ((state.value, counts.get(state, 0)) for state in SHOWN))

@@ -53,16 +53,16 @@ def send(notice: Notice, connection: BaseEmailBackend) -> None:
     try:
         message.send()
     except smtplib.SMTPRecipientsRefused as error:
-        code, said = next(iter(error.recipients.values()))
-        raise _answered(code, said) from error
+        code, reply = next(iter(error.recipients.values()))
+        raise _answered(code, reply) from error
     except smtplib.SMTPResponseException as error:
         raise _answered(error.smtp_code, error.smtp_error) from error
     except (OSError, ValueError) as error:
         raise Failure(f"The connection to the mail server was lost: {error}.", unreachable=True) from error
 
 
-def _answered(code: int, said: bytes | str) -> Failure:
-    words = said.decode(errors="replace") if isinstance(said, bytes) else said
+def _answered(code: int, reply: bytes | str) -> Failure:
+    words = reply.decode(errors="replace") if isinstance(reply, bytes) else reply
     return Failure(f"The mail server answered {code} {' '.join(words.split())}", refused=code >= 500)
 
 

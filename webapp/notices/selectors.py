@@ -35,12 +35,14 @@ def subscriptions_of(user: User) -> QuerySet[WithAnnotations[Subscription, LastD
 
 def deliveries_of(user: User) -> QuerySet[Notice]:
     """Notices to one person, newest first."""
-    found = Notice.objects.filter(subscription__user=user)
-    return found.select_related("subscription__plan", "subscription__user").order_by("-created_at", "id")
+    notices = Notice.objects.filter(subscription__user=user)
+    return notices.select_related("subscription__plan", "subscription__user").order_by("-created_at", "id")
 
 
 def subscribers(event: Event, plan: Plan) -> QuerySet[Subscription]:
     """Subscriptions to an event of a plan that are not paused and whose owner's account is enabled."""
     about_it = Q(plan=None) | Q(plan=plan)
-    found = Subscription.objects.filter(about_it, events__contains=[event.value], paused_at=None, user__is_active=True)
-    return found.order_by("pk")
+    subscriptions = Subscription.objects.filter(
+        about_it, events__contains=[event.value], paused_at=None, user__is_active=True
+    )
+    return subscriptions.order_by("pk")

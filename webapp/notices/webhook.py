@@ -92,14 +92,14 @@ def read_url(url: str) -> WebhookUrl:
 def resolve(url: WebhookUrl, *, owner: Hashable) -> list[str]:
     """The addresses to connect to, all of them checked. `owner` is the person whose webhook it is. Raises Refusal
     webhook_unresolved or webhook_inside."""
-    found = _resolved(url, owner)
-    if any(_is_inside(address) for address in found):
+    addresses = _resolved(url, owner)
+    if any(_is_inside(address) for address in addresses):
         words = (
             f"{url.host} is inside the server's own network. "
             "The administrator can allow it with SWEETSPOT_WEBHOOK_NETWORKS."
         )
         raise Refusal("webhook_inside", words)
-    return found
+    return addresses
 
 
 def _resolved(url: WebhookUrl, owner: Hashable) -> list[str]:
@@ -142,9 +142,9 @@ def _look_up(url: WebhookUrl, owner: Hashable) -> "Future[_Entries]":
 def _is_inside(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
     equivalent = list(_equivalent_addresses(address))
-    if any(one in network for one in equivalent for network in settings.WEBHOOK_NETWORKS):
+    if any(form in network for form in equivalent for network in settings.WEBHOOK_NETWORKS):
         return False
-    return any(_is_local(one) for one in equivalent)
+    return any(_is_local(form) for form in equivalent)
 
 
 def _equivalent_addresses(address: Address) -> Iterator[Address]:
@@ -185,10 +185,10 @@ def sealed(secret: str) -> bytes:
     return fernet(settings.SECRET_KEY, purpose=_PURPOSE).encrypt(secret.encode())
 
 
-def unsealed(kept: bytes | memoryview) -> str:
+def unsealed(encrypted: bytes | memoryview) -> str:
     """The decrypted secret. Raises Failure if the server's secret key has changed."""
     try:
-        return fernet(settings.SECRET_KEY, purpose=_PURPOSE).decrypt(bytes(kept)).decode()
+        return fernet(settings.SECRET_KEY, purpose=_PURPOSE).decrypt(bytes(encrypted)).decode()
     except InvalidToken as error:
         words = "The server's secret key has changed, so the webhook's secret cannot be read. Renew the secret."
         raise Failure(words, refused=True) from error

@@ -212,10 +212,10 @@ def _disarm(schedule: Schedule) -> None:
 def _another_admin(user: User) -> User:
     """Always exists: the last admin who can log in is never removed."""
     admins = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
-    found = admins.order_by("date_joined").first()
-    if found is None:
+    admin = admins.order_by("date_joined").first()
+    if admin is None:
         raise Refusal("schedules_owned", f"{user.username} owns schedules. Make another person an admin first.")
-    return found
+    return admin
 
 
 def _moved(before: User, after: User) -> dict[str, object]:

@@ -80,23 +80,23 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
     if not dues:
         return
     hosts = _hosts(schedule)
-    kept = dues[-max(1, MAX_MISSED_ROWS // len(hosts)) :]
+    listed = dues[-max(1, MAX_MISSED_ROWS // len(hosts)) :]
     reason = _was_down(schedule, down_since or dues[0], now, followed=True)
-    left_out = len(dues) - len(kept)
+    left_out = len(dues) - len(listed)
     first = reason.fields | ({"not_listed": left_out} if left_out else {})
     Occurrence.objects.bulk_create(
         (
             Occurrence(
                 schedule=schedule, due_at=due, position=position, host=host, ready_at=due, state=OccurrenceState.MISSED,
-                reason_code=reason.code, reason_fields=first if due is kept[0] else reason.fields, finished_at=now,
+                reason_code=reason.code, reason_fields=first if due is listed[0] else reason.fields, finished_at=now,
             )
-            for due in kept
+            for due in listed
             for position, host in enumerate(hosts)
         ),
         ignore_conflicts=True,
     )  # fmt: skip
     key = _notice_key(schedule, reason.code, now)
-    notify_missed(schedule, kept[-1], key=key, count=len(dues), reason=str(reason))
+    notify_missed(schedule, listed[-1], key=key, count=len(dues), reason=str(reason))
 
 
 def _was_down(schedule: Schedule, since: datetime, now: datetime, **more: bool) -> Reason:
@@ -184,13 +184,13 @@ def miss_waiting(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
 
 def miss_all(occurrences: Sequence[Occurrence], reason: Reason, *, now: datetime) -> None:
     """Mark these occurrences of one schedule as missed, send one notice, and inform its followers."""
-    for one in occurrences:
-        _miss(one, reason, now)
+    for occurrence in occurrences:
+        _miss(occurrence, reason, now)
     if occurrences:
         last = occurrences[-1]
         key = _notice_key(last.schedule, reason.code, now)
         notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=str(reason))
-        for due_at in dict.fromkeys(one.due_at for one in occurrences):
+        for due_at in dict.fromkeys(occurrence.due_at for occurrence in occurrences):
             after_occurrence(last.schedule, due_at, now=now)
 
 
@@ -208,10 +208,10 @@ def _miss(occurrence: Occurrence, reason: Reason, now: datetime) -> None:
 def after_occurrence(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
     """One occurrence of this due time has ended: continue with the next host of the group, or the next schedule."""
     occurrences = list(schedule.occurrences.filter(due_at=due_at).select_related("run").order_by("position"))
-    still_open = [one for one in occurrences if one.state in OPEN_OCCURRENCE_STATES]
+    still_open = [occurrence for occurrence in occurrences if occurrence.state in OPEN_OCCURRENCE_STATES]
     if not still_open:
         _follow(schedule, occurrences, now)
-    elif all(one.ready_at is None for one in still_open):
+    elif all(occurrence.ready_at is None for occurrence in still_open):
         Occurrence.objects.filter(pk=still_open[0].pk).update(ready_at=now)
 
 
@@ -227,14 +227,14 @@ def _follow(schedule: Schedule, ended: Sequence[Occurrence], now: datetime) -> N
 
 def _not_followed(follower: Schedule, ended: Sequence[Occurrence]) -> Reason | None:
     """Why a schedule is not started after these occurrences; None if it is."""
-    runs = [one.run for one in ended if one.run is not None]
+    runs = [occurrence.run for occurrence in ended if occurrence.run is not None]
     if follower.condition == Condition.ANY and runs:
         return None
-    for one in ended:
-        before: dict[str, object] = {"schedule": one.schedule.name}
-        if one.run is None:
-            because = {"code": one.reason_code, "fields": one.reason_fields}
+    for occurrence in ended:
+        before: dict[str, object] = {"schedule": occurrence.schedule.name}
+        if occurrence.run is None:
+            because = {"code": occurrence.reason_code, "fields": occurrence.reason_fields}
             return Reason(NOT_FOLLOWED, before | {"because": because})
-        if one.run.state != RunState.DONE:
-            return Reason(NOT_FOLLOWED, before | {"run": one.run.number, "state": one.run.state})
+        if occurrence.run.state != RunState.DONE:
+            return Reason(NOT_FOLLOWED, before | {"run": occurrence.run.number, "state": occurrence.run.state})
     return None

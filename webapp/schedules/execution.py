@@ -102,10 +102,10 @@ def _start_one(key: UUID, now: datetime) -> None:
 def _locked(key: UUID) -> Occurrence | None:
     """The occurrence with its schedule, locked against changes. None if it no longer waits."""
     lock_schedules()
-    found = Occurrence.objects.select_related(
+    occurrences = Occurrence.objects.select_related(
         "host", "requested_by", "schedule__owner", "schedule__version__plan", "schedule__group", "schedule__armed_by"
     )
-    return found.filter(pk=key, state=OccurrenceState.WAITING).first()
+    return occurrences.filter(pk=key, state=OccurrenceState.WAITING).first()
 
 
 def _waited_for(occurrence: Occurrence) -> Reason | None:

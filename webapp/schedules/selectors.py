@@ -70,8 +70,8 @@ def in_order(schedule: Schedule, targets: Iterable[Target]) -> list[Target]:
 
 
 def group_targets(group: HostGroup) -> list[Target]:
-    found = Target.objects.filter(memberships__group=group).select_related("host")
-    return list(found.order_by("memberships__place", "slug"))
+    targets = Target.objects.filter(memberships__group=group).select_related("host")
+    return list(targets.order_by("memberships__place", "slug"))
 
 
 def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
@@ -79,11 +79,11 @@ def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
 
     `hosts` counts the hosts of its group. `finished`: see `is_finished`.
     """
-    found = Schedule.objects.select_related(
+    schedules = Schedule.objects.select_related(
         "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
     ).prefetch_related("targets__host")
-    found = found.annotate(hosts=Count("group__members"), finished=is_finished()).order_by("name", "id")
-    return found if deleted else found.filter(deleted_at=None)
+    schedules = schedules.annotate(hosts=Count("group__members"), finished=is_finished()).order_by("name", "id")
+    return schedules if deleted else schedules.filter(deleted_at=None)
 
 
 def is_finished() -> Q:
@@ -136,13 +136,13 @@ class NextDue:
 def next_due(count: int) -> Sequence[NextDue]:
     """The next due times over all schedules, soonest first. Two queries."""
     soonest = schedules_list().filter(enabled=True, next_due_at__isnull=False).order_by("next_due_at", "pk")[:count]
-    found = [
+    dues = [
         NextDue(schedule, at)
         for schedule in soonest
         if schedule.next_due_at
         for at in (schedule.next_due_at, *islice(due_after(schedule, schedule.next_due_at), count - 1))
     ]
-    return sorted(found, key=lambda due: due.at)[:count]
+    return sorted(dues, key=lambda due: due.at)[:count]
 
 
 def occurrences_waiting() -> QuerySet[Occurrence]:

@@ -104,8 +104,8 @@ def refuse_deleted_plan(version: PlanVersion) -> None:
         raise Refusal("plan_deleted", f"The plan “{version.plan.title}” was deleted. Restore it first.")
 
 
-def _trigger(one: Schedule | ScheduleSpec) -> tuple[object, ...]:
-    return one.trigger, one.once_at, one.after_run, one.after_schedule
+def _trigger(schedule: Schedule | ScheduleSpec) -> tuple[object, ...]:
+    return schedule.trigger, schedule.once_at, schedule.after_run, schedule.after_schedule
 
 
 def checked_name(name: str, schedule: Schedule) -> str:
@@ -288,7 +288,7 @@ def delete_schedule(*, schedule: Schedule, by: User) -> None:
     locked = locked_schedule(schedule)
     if locked.deleted_at:
         return
-    followers = [one.name for one in locked.followers.filter(deleted_at=None)]
+    followers = [follower.name for follower in locked.followers.filter(deleted_at=None)]
     if followers:
         words = f"Other schedules follow this one: {', '.join(followers)}. Change or delete them first."
         raise Refusal("schedule_followed", words)
@@ -323,7 +323,7 @@ def make_due(*, schedule: Schedule, by: User) -> None:
     if drives_to_be_armed(locked) and locked.armed_by_id != by.pk:
         words = "This schedule overwrites drives. Only the person who armed it can run it now: arm it yourself first."
         raise Refusal("not_armed", words)
-    made = [one.pk for one in make_occurrences(locked, timezone.now())]
+    made = [occurrence.pk for occurrence in make_occurrences(locked, timezone.now())]
     locked.occurrences.filter(pk__in=made).update(requested_by=by)
     audit(by=by, action="schedule.run_now", on=locked)
 

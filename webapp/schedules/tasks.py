@@ -50,7 +50,9 @@ def _going() -> QuerySet[Occurrence]:
     return going.filter(run__cancel_requested_at=None).exclude(run__state=RunState.CLOSING)
 
 
-def _for_each_locked(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
+def _for_each_locked(
+    occurrences: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime
+) -> None:
     """Each in its own transaction; occurrences that have ended in the meantime are skipped."""
 
     @transaction.atomic
@@ -60,7 +62,7 @@ def _for_each_locked(found: QuerySet[Occurrence], step: Callable[[Occurrence, da
         if occurrence is not None:
             step(occurrence, now)
 
-    for_each_logged(found.order_by("due_at", "position").values_list("pk", flat=True), take)
+    for_each_logged(occurrences.order_by("due_at", "position").values_list("pk", flat=True), take)
 
 
 def _end(occurrence: Occurrence, now: datetime) -> None:

@@ -85,13 +85,13 @@ def findings(
     series."""
     charts = charts_of(comparison, metric, learned, block_sizes, links, equipment, between)
     made = [finding for find in FINDERS for finding in find(charts)]
-    broken = {_curve(one) for one in made if one.kind in (FindingKind.CLIFF, FindingKind.GAP)}
-    in_trends = {curve for one in made if one.kind is FindingKind.TREND for curve in _curves(one)}
+    broken = {_curve(finding) for finding in made if finding.kind in (FindingKind.CLIFF, FindingKind.GAP)}
+    in_trends = {curve for finding in made if finding.kind is FindingKind.TREND for curve in _curves(finding)}
     left = [
-        one
-        for one in made
-        if not (one.kind is FindingKind.SATURATION and _curve(one) in broken)
-        if not (one.kind is FindingKind.GROWTH and _curves(one) <= in_trends)
+        finding
+        for finding in made
+        if not (finding.kind is FindingKind.SATURATION and _curve(finding) in broken)
+        if not (finding.kind is FindingKind.GROWTH and _curves(finding) <= in_trends)
     ]
     return tuple(sorted(left, key=importance))
 
@@ -108,11 +108,11 @@ def importance(finding: Ranked) -> tuple[bool, bool, int, float]:
     return finding.kind in WEAK, finding.single, _ORDER.index(finding.kind), -finding.size
 
 
-def _curves(one: Finding) -> set[tuple[int, int]]:
+def _curves(finding: Finding) -> set[tuple[int, int]]:
     """Chart and series of its marks."""
-    return {(mark.panel, mark.series) for mark in one.marks}
+    return {(mark.panel, mark.series) for mark in finding.marks}
 
 
-def _curve(one: Finding) -> tuple[int, int]:
+def _curve(finding: Finding) -> tuple[int, int]:
     """Chart and series of its first mark."""
-    return (one.marks[0].panel, one.marks[0].series) if one.marks else (-1, -1)
+    return (finding.marks[0].panel, finding.marks[0].series) if finding.marks else (-1, -1)

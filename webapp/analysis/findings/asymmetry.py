@@ -73,12 +73,16 @@ def _has_other_factors(charts: Charts) -> bool:
 def _apart(charts: Charts, index: int, equals: set[str]) -> _Apart | None:
     panel, margin = charts.comparison.panels[index], log1p(charts.comparison.margin)
     baseline = next((series.key for series in panel.series if series.is_baseline), "")
-    ratios = {one.key: one.against_baseline for one in panel.series if one.key in equals and one.against_baseline}
+    ratios = {
+        series.key: series.against_baseline
+        for series in panel.series
+        if series.key in equals and series.against_baseline
+    }
     if baseline not in equals or not ratios:
         return None
-    apart = {key: one for key, one in ratios.items() if one.better is not None and abs(_log(one)) > margin}
-    alike = {key: one for key, one in ratios.items() if key not in apart}
-    if not apart or len({one.better for one in apart.values()}) > 1:
+    apart = {key: ratio for key, ratio in ratios.items() if ratio.better is not None and abs(_log(ratio)) > margin}
+    alike = {key: ratio for key, ratio in ratios.items() if key not in apart}
+    if not apart or len({ratio.better for ratio in apart.values()}) > 1:
         return None
     if alike:
         has_majority = len(apart) <= len(alike) and _spread([0.0, *map(_log, alike.values())]) <= margin
@@ -93,7 +97,7 @@ def _apart(charts: Charts, index: int, equals: set[str]) -> _Apart | None:
 
 
 def _made(index: int, apart: Mapping[str, BaselineRatio], others: set[str], ratio: Ratio) -> _Apart:
-    return _Apart(index, frozenset(apart), frozenset(others), ratio, min(one.n for one in apart.values()))
+    return _Apart(index, frozenset(apart), frozenset(others), ratio, min(part.n for part in apart.values()))
 
 
 def _log(against: BaselineRatio) -> float:
@@ -106,8 +110,8 @@ def _spread(logs: Sequence[float]) -> float:
 
 def _span(ratios: Mapping[str, BaselineRatio]) -> Ratio:
     """The ratio that is nearest to 1, and an interval that contains those of all. Claimed ratios have intervals."""
-    nearest = min(ratios.values(), key=lambda one: abs(_log(one))).ratio
-    lows, highs = zip(*((one.ratio.low or 0.0, one.ratio.high or 0.0) for one in ratios.values()), strict=True)
+    nearest = min(ratios.values(), key=lambda ratio: abs(_log(ratio))).ratio
+    lows, highs = zip(*((ratio.ratio.low or 0.0, ratio.ratio.high or 0.0) for ratio in ratios.values()), strict=True)
     return Ratio(nearest.value, min(lows), max(highs))
 
 

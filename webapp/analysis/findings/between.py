@@ -26,10 +26,12 @@ def find(charts: Charts) -> Iterator[Finding]:
         yield from _mix_costs(charts)
 
 
-def _ratios(one: Curve, other: Curve) -> dict[int, float]:
+def _ratios(curve: Curve, other: Curve) -> dict[int, float]:
     """ln(one / other) by level."""
     theirs = dict(zip(other.levels, other.logs, strict=True))
-    return {level: value - theirs[level] for level, value in zip(one.levels, one.logs, strict=True) if level in theirs}
+    return {
+        level: value - theirs[level] for level, value in zip(curve.levels, curve.logs, strict=True) if level in theirs
+    }
 
 
 # ---- more of the series brings no more
@@ -93,8 +95,8 @@ def _mix_costs(charts: Charts) -> Iterator[Finding]:
             continue
         by_key = {_key(charts, curve): curve for curve in charts.curves if curve.panel == panels[alone]}
         of_mix = [curve for curve in charts.curves if curve.panel == panels[mixed]]
-        pairs = [(curve, other) for curve in of_mix if (other := by_key.get(_key(charts, curve)))]
-        ratios = [value for one, other in pairs for value in _ratios(one, other).values()]
+        pairs = [(curve, alone_curve) for curve in of_mix if (alone_curve := by_key.get(_key(charts, curve)))]
+        ratios = [value for mixed_curve, alone_curve in pairs for value in _ratios(mixed_curve, alone_curve).values()]
         if len(ratios) >= FEWEST and fmean(ratios) <= -MIX:
             yield _mix_cost(charts, pairs, ratios)
 

@@ -123,11 +123,15 @@ def _queue(point: RecordedPoint) -> str:
 
 
 def _stolen_finding(known: Sequence[Judged]) -> Sequence[TimedFinding]:
-    affected = [(point, each) for point, each in known if min(one.stolen for one in each) >= LEAST_STOLEN]
+    affected = [
+        (point, of_point)
+        for point, of_point in known
+        if min(processor.stolen for processor in of_point) >= LEAST_STOLEN
+    ]
     if not affected:
         return []
-    point, processors = max(affected, key=lambda each: fmean(one.stolen for one in each[1]))
-    stolen = fmean(each.stolen for each in processors)
+    point, processors = max(affected, key=lambda candidate: fmean(processor.stolen for processor in candidate[1]))
+    stolen = fmean(processor.stolen for processor in processors)
     sentence = f"the hypervisor took {stolen:.0f} % of the processor's time"
     size, points = log(100 / max(100 - stolen, 1.0)), [point for point, _ in affected]
     return timed(FindingKind.STOLEN, sentence, point, points, size=size, value=stolen)

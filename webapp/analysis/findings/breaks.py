@@ -42,7 +42,9 @@ def find(charts: Charts) -> Iterator[Finding]:
         inside = range(gap[0], gap[1] + 1) if gap else range(0)
         if gap:
             yield _gap(charts, curve, *gap)
-        yield from (_outlier(charts, curve, *one) for one in outliers(charts, curve) if one[0] not in inside)
+        yield from (
+            _outlier(charts, curve, *outlier) for outlier in outliers(charts, curve) if outlier[0] not in inside
+        )
         if not gap and charts.metric.is_speed and charts.comparison.x != BLOCK_SIZE:
             yield from (_cliff(charts, curve, place) for place in _cliffs(charts, curve))
 
@@ -64,7 +66,7 @@ def outliers(charts: Charts, curve: Curve) -> list[tuple[int, float]]:
     left = list(range(len(curve)))
     while len(left) >= FEWEST:
         offs = {place: _off(charts, curve, left, place) for place in left}
-        known = {place: one for place, one in offs.items() if one is not None}
+        known = {place: expected_log for place, expected_log in offs.items() if expected_log is not None}
         if not known:
             return taken
         worst = max(known, key=lambda place: abs(curve.logs[place] - known[place]))
@@ -112,8 +114,8 @@ def _expected(curve: Curve, left: Sequence[int], at: int) -> list[float]:
     return [logs[near], _line(xs, logs, near, far, left[at])]
 
 
-def _line(xs: Sequence[float], logs: Sequence[float], one: int, other: int, at: int) -> float:
-    return logs[one] + (logs[other] - logs[one]) * (xs[at] - xs[one]) / (xs[other] - xs[one])
+def _line(xs: Sequence[float], logs: Sequence[float], first: int, second: int, at: int) -> float:
+    return logs[first] + (logs[second] - logs[first]) * (xs[at] - xs[first]) / (xs[second] - xs[first])
 
 
 def _bend(curve: Curve, left: Sequence[int]) -> float:
@@ -159,7 +161,7 @@ def _gap_in(charts: Charts, curve: Curve) -> tuple[int, int] | None:
         for last in _gap_ends(xs, logs, first, least / 2)
         if _is_gap(xs, logs, first, last, least)
     ]
-    return max(stretches, key=lambda one: one[1] - one[0], default=None)
+    return max(stretches, key=lambda stretch: stretch[1] - stretch[0], default=None)
 
 
 def _gap_ends(xs: FloatArray, logs: FloatArray, first: int, least: float) -> list[int]:
@@ -210,12 +212,14 @@ def _common_falls(charts: Charts, curves: Sequence[Curve]) -> Iterator[Finding]:
     sigma = charts.sigma(curves[0].panel)
     for place, at_place in enumerate(zip(*falls, strict=True)):
         if min(at_place) - max(usual, 0.0) >= max(TOGETHER, SIGMAS * sigma):
-            first, last = (charts.at(order[each]) for each in (place, place + 1))
+            first, last = (charts.at(order[end]) for end in (place, place + 1))
             sentence = (
                 f"{charts.label} fall{charts.verb_s} between {first} and {last} in all {len(curves)} curves "
                 f"({span(-max(at_place), -min(at_place))}; the median of all steps is {change(-usual)})."
             )
-            stretches = [(one, one.levels.index(order[place]), one.levels.index(order[place + 1])) for one in curves]
+            stretches = [
+                (curve, curve.levels.index(order[place]), curve.levels.index(order[place + 1])) for curve in curves
+            ]
             yield charts.finding(
                 FindingKind.CLIFF, sentence, stretches, size=max(at_place), level=order[place + 1],
                 names=charts.panel_name(curves[0].panel),

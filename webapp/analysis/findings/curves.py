@@ -136,11 +136,11 @@ class Charts:
         noise = self.noises[panel]
         return noise.sigma if noise and noise.of_repeats else ASSUMED
 
-    def least(self, curve: Curve, one: int, other: int, of: Curve | None = None) -> float:
+    def least(self, curve: Curve, first: int, second: int, of: Curve | None = None) -> float:
         """The smallest believed difference of ln(value) between two points, the second one of the curve `of`, of the
         same chart, if given; 0 if the noise is unknown."""
         noise = self.noise(curve)
-        return noise.least(curve.counts[one], (of or curve).counts[other]) if noise else 0.0
+        return noise.least(curve.counts[first], (of or curve).counts[second]) if noise else 0.0
 
     def finding(
         self,
@@ -189,7 +189,7 @@ class Charts:
         """The text of a level of a factor of the series, from the name of a series that has only it."""
         if len(self.comparison.series_by) > 1:
             return level
-        known = {one.key: one.name for panel in self.comparison.panels for one in panel.series}
+        known = {series.key: series.name for panel in self.comparison.panels for series in panel.series}
         return known.get(level, level)
 
     @property
@@ -371,8 +371,8 @@ def _level(logs: Sequence[float]) -> Iterator[float]:
 
 
 def _thirds(logs: Sequence[float]) -> Iterator[float]:
-    for one, two, three, four in zip(logs, logs[1:], logs[2:], logs[3:], strict=False):
-        yield (one - 3 * two + 3 * three - four) / math.sqrt(20)
+    for first, second, third, fourth in zip(logs, logs[1:], logs[2:], logs[3:], strict=False):
+        yield (first - 3 * second + 3 * third - fourth) / math.sqrt(20)
 
 
 def is_straight(curve: Curve) -> bool:

@@ -25,8 +25,8 @@ def find(charts: Charts) -> Iterator[Finding]:
     if not charts.metric.is_speed:
         return
     for faster, slower, least in _PAIRS:
-        ratios = [one for key in _series(charts) if (one := _ratio(charts, key, faster, slower, least))]
-        yield from sorted(ratios, key=lambda one: -one.size)[:1]
+        ratios = [ratio for key in _series(charts) if (ratio := _ratio(charts, key, faster, slower, least))]
+        yield from sorted(ratios, key=lambda ratio: -ratio.size)[:1]
 
 
 def _series(charts: Charts) -> list[str]:
@@ -37,8 +37,10 @@ def _ratio(charts: Charts, series: str, faster: str, slower: str, least: float) 
     """Of one series. Its two patterns are compared at the levels of x that both have."""
     if charts.block_sizes.get(faster) != charts.block_sizes.get(slower):
         return None
-    one, other = (_cells(charts, series, pattern) for pattern in (faster, slower))
-    couples = [(one[level], other[level]) for level in sorted(one.keys() & other.keys())]
+    faster_cells, slower_cells = (_cells(charts, series, pattern) for pattern in (faster, slower))
+    couples = [
+        (faster_cells[level], slower_cells[level]) for level in sorted(faster_cells.keys() & slower_cells.keys())
+    ]
     if not couples:
         return None
     places = tuple(dict.fromkeys(_place(charts, series, pattern) for pattern in (faster, slower)))

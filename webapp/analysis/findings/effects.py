@@ -133,19 +133,19 @@ def _is_mostly(alike: Sequence[float], ratios: Mapping[int, float]) -> bool:
 def find(charts: Charts) -> Iterator[Finding]:
     yield from _of_one_series(charts)
     yield from _of_words(charts)
-    said, measured = list[Finding](), list[Finding]()
+    claimed, measured = list[Finding](), list[Finding]()
     equal: dict[str, list[Pair]] = {}
     for pair in _pairs(charts):
         effect = _effect(charts, pair)
         if effects := [effect] if effect else list(_dependent(charts, pair)):
-            said += effects
+            claimed += effects
         elif _bound(charts, pair) is not None:
             equal.setdefault(pair.other, []).append(pair)
         elif ratios := _as_measured(charts, pair) or _level_by_level(charts, pair):
             measured.append(ratios)
-    yield from sorted(said, key=lambda one: -one.size)[:MOST_PAIRS]
+    yield from sorted(claimed, key=lambda finding: -finding.size)[:MOST_PAIRS]
     yield from (_no_effect(charts, pairs) for pairs in equal.values())
-    yield from sorted(measured, key=lambda one: -one.size)[:MOST_PAIRS]
+    yield from sorted(measured, key=lambda pair: -pair.size)[:MOST_PAIRS]
 
 
 # ---- pairs of levels
@@ -165,8 +165,8 @@ def _pairs(charts: Charts) -> Iterator[Pair]:
         first = baseline[place] if len(baseline) > place and baseline[place] in known else known[0]
         others = [level for level in known if level != first]
         couples = [(level, first) for level in others]
-        for one, other in [*couples, *combinations(others, 2)] if len(others) == 2 else couples:
-            if pair := _pair(charts, levels, place, one, other):
+        for level, other in [*couples, *combinations(others, 2)] if len(others) == 2 else couples:
+            if pair := _pair(charts, levels, place, level, other):
                 yield pair
 
 
@@ -180,18 +180,21 @@ def _pair(charts: Charts, levels: Mapping[str, Sequence[str]], place: int, one: 
     parts, cells, series = list[Part](), list[Cell](), list[tuple[int, int]]()
     has_words = not any(curve.levels for curve in charts.curves) and charts.comparison.x != MATCHED
     for index, panel in enumerate(charts.comparison.panels):
-        own = {each.key: {cell.level: cell for cell in each.cells if cell.summary.mean > 0} for each in panel.series}
+        cells_by_key = {
+            series_of_panel.key: {cell.level: cell for cell in series_of_panel.cells if cell.summary.mean > 0}
+            for series_of_panel in panel.series
+        }
         couples = [
-            (own[key][level], own[base][level])
+            (cells_by_key[key][level], cells_by_key[base][level])
             for key, base in matched.items()
-            if key in own and base in own
-            for level in sorted(own[key].keys() & own[base].keys())
+            if key in cells_by_key and base in cells_by_key
+            for level in sorted(cells_by_key[key].keys() & cells_by_key[base].keys())
         ]
         if not couples:
             continue
         parts += _parts(charts, index, couples, by_level=has_words)
         cells += [cell for couple in couples for cell in couple]
-        series += [(index, number) for number, each in enumerate(panel.series) if each.key in matched]
+        series += [(index, number) for number, panel_series in enumerate(panel.series) if panel_series.key in matched]
     if not parts or len(parts) > MOST_PARTS:
         return None
     return Pair(
@@ -203,8 +206,8 @@ def _pair(charts: Charts, levels: Mapping[str, Sequence[str]], place: int, one: 
 def _parts(charts: Charts, panel: int, couples: Sequence[tuple[Cell, Cell]], *, by_level: bool) -> Iterator[Part]:
     """`by_level`: one for each level, unless there are many."""
     name = charts.panel_name(panel)
-    if by_level and len({one.level for one, _ in couples}) <= MOST_PARTS:
-        for level in dict.fromkeys(one.level for one, _ in couples):
+    if by_level and len({cell.level for cell, _ in couples}) <= MOST_PARTS:
+        for level in dict.fromkeys(cell.level for cell, _ in couples):
             text = charts.comparison.levels[level].text if len(charts.comparison.levels) > 1 else ""
             words = " ".join(filter(None, (name, text)))
             yield part_of(panel, words, [couple for couple in couples if couple[0].level == level])
@@ -213,11 +216,13 @@ def _parts(charts: Charts, panel: int, couples: Sequence[tuple[Cell, Cell]], *, 
 
 
 def part_of(panel: int, name: str, couples: Sequence[tuple[Cell, Cell]]) -> Part:
-    ratios = {place: log(one.summary.mean / other.summary.mean) for place, (one, other) in enumerate(couples)}
-    errors = {place: sqrt(1 / one.summary.n + 1 / other.summary.n) for place, (one, other) in enumerate(couples)}
-    tested = [one.against_baseline for one, _ in couples if one.against_baseline]
+    ratios = {place: log(cell.summary.mean / base_cell.summary.mean) for place, (cell, base_cell) in enumerate(couples)}
+    errors = {
+        place: sqrt(1 / cell.summary.n + 1 / base_cell.summary.n) for place, (cell, base_cell) in enumerate(couples)
+    }
+    tested = [cell.against_baseline for cell, _ in couples if cell.against_baseline]
     is_claimed = all(each.n < MIN_BLOCKS or each.better is not None for each in tested)
-    return Part(panel, name, tuple(one.level for one, _ in couples), ratios, errors, is_claimed)
+    return Part(panel, name, tuple(cell.level for cell, _ in couples), ratios, errors, is_claimed)
 
 
 def _of_one_series(charts: Charts) -> Iterator[Finding]:
@@ -231,9 +236,9 @@ def _of_one_series(charts: Charts) -> Iterator[Finding]:
         low, high = sorted(cells, key=lambda cell: cell.summary.mean)
         part = part_of(index, "", [(high, low)])
         if part.sign(charts.sigma(index)):
-            one, other = (charts.comparison.levels[cell.level].text for cell in (high, low))
-            pair = Pair(one, other, "", "", (part,), (high, low), ((index, 0),))
-            sentence = showed(charts, one, other, part.words)
+            higher, lower = (charts.comparison.levels[cell.level].text for cell in (high, low))
+            pair = Pair(higher, lower, "", "", (part,), (high, low), ((index, 0),))
+            sentence = showed(charts, higher, lower, part.words)
             yield stated(charts, FindingKind.EFFECT, led(charts.panel_name(index), sentence), pair, part.mean)
 
 
@@ -351,8 +356,8 @@ def _along(charts: Charts, pair: Pair, part: Part, curve: Curve) -> Iterator[Fin
         f"{charts.label} of {pair.one} against {pair.other} depend{charts.verb_s} on {charts.x_subject}: "
         f"{change(ratios[0])} at {first}, {change(ratios[-1])} at {last}."
     )
-    own = replace(pair, parts=(part,), series=((curve.panel, curve.series),))
-    yield stated(charts, FindingKind.INTERACTION, led(part.name, sentence), own, abs(total))
+    pair_of_curve = replace(pair, parts=(part,), series=((curve.panel, curve.series),))
+    yield stated(charts, FindingKind.INTERACTION, led(part.name, sentence), pair_of_curve, abs(total))
 
 
 def _bound(charts: Charts, pair: Pair) -> float | None:
@@ -429,12 +434,12 @@ def _no_effect(charts: Charts, pairs: Sequence[Pair]) -> Finding:
     return stated(charts, FindingKind.NO_EFFECT, sentence, together, bound)
 
 
-def showed(charts: Charts, one: str, other: str, words: str, points: str = "", *, several: bool = False) -> str:
+def showed(charts: Charts, level: str, base_level: str, words: str, points: str = "", *, several: bool = False) -> str:
     """`write showed ×3.00 in IOPS against read.` Of several ratios, each with its name:
     `on showed in IOPS against off: read ×3.00, write −2.0 % (12 common points).`"""
     if several:
-        return f"{one} showed in {charts.subject} against {other}: {words}{points}."
-    return f"{one} showed {words} in {charts.subject} against {other}{points}."
+        return f"{level} showed in {charts.subject} against {base_level}: {words}{points}."
+    return f"{level} showed {words} in {charts.subject} against {base_level}{points}."
 
 
 def stated(charts: Charts, kind: FindingKind, sentence: str, pair: Pair, size: float) -> Finding:
@@ -455,8 +460,8 @@ _OF_FACTORS = (
 
 def _confounded(charts: Charts, keys: frozenset[str]) -> str:
     """Between these series: `; controller and firmware differ, too`"""
-    confounded = [one for one in charts.differ(keys) if one.kind is DifferenceKind.CONFOUNDED]
-    labels = list(dict.fromkeys(label_in_sentence(one.name, one.label) for one in confounded))
+    confounded = [difference for difference in charts.differ(keys) if difference.kind is DifferenceKind.CONFOUNDED]
+    labels = list(dict.fromkeys(label_in_sentence(difference.name, difference.label) for difference in confounded))
     if not labels or not charts.comparison.series_by:
         return ""
     return f"; {listed(labels)} differ{'s' if len(labels) == 1 else ''}, too"

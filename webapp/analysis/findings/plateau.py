@@ -59,8 +59,8 @@ def plateau_of(charts: Charts, curve: Curve) -> Plateau | None:
         return None
     flat = min(max(FLAT, 3 * noise.sigma), WIDEST) if noise and noise.of_repeats else FLAT
     stretches = [*_upper(curve, flat), *_lower(curve, flat)]
-    fitting = [one for one in stretches if _is_plateau(charts, one)]
-    return max(fitting, key=lambda one: (one.last - one.first, one.is_upper), default=None)
+    fitting = [stretch for stretch in stretches if _is_plateau(charts, stretch)]
+    return max(fitting, key=lambda stretch: (stretch.last - stretch.first, stretch.is_upper), default=None)
 
 
 def _upper(curve: Curve, flat: float) -> Iterator[Plateau]:
@@ -77,23 +77,23 @@ def _spread(curve: Curve, first: int, last: int) -> float:
     return max(inside) - min(inside)
 
 
-def _is_plateau(charts: Charts, one: Plateau) -> bool:
-    logs, level = one.curve.logs, log(one.value)
-    outside = [*logs[: one.first], *logs[one.last + 1 :]]
-    near = one.first - 1 if one.is_upper else one.last + 1
-    noise, beyond = charts.noise(one.curve), CLEAR if one.is_upper else CLEAR_AFTER
+def _is_plateau(charts: Charts, plateau: Plateau) -> bool:
+    logs, level = plateau.curve.logs, log(plateau.value)
+    outside = [*logs[: plateau.first], *logs[plateau.last + 1 :]]
+    near = plateau.first - 1 if plateau.is_upper else plateau.last + 1
+    noise, beyond = charts.noise(plateau.curve), CLEAR if plateau.is_upper else CLEAR_AFTER
     if noise:
-        beyond = max(beyond, charts.least(one.curve, near, one.first) if noise.of_repeats else 2 * noise.sigma)
-    if not one.is_upper and min(logs[: one.last + 1]) - logs[near] < FLAT:
+        beyond = max(beyond, charts.least(plateau.curve, near, plateau.first) if noise.of_repeats else 2 * noise.sigma)
+    if not plateau.is_upper and min(logs[: plateau.last + 1]) - logs[near] < FLAT:
         return False
     if max(outside) >= level - FLAT / 2 or level - logs[near] < beyond or level - min(outside) < RISE:
         return False
-    if one.last - one.first < 2:
-        return _spread(one.curve, one.first, one.last) <= ALIKE and level - logs[near] >= STEP
-    further = near - 1 if one.is_upper else near + 1
-    edge = logs[one.first if one.is_upper else one.last]
+    if plateau.last - plateau.first < 2:
+        return _spread(plateau.curve, plateau.first, plateau.last) <= ALIKE and level - logs[near] >= STEP
+    further = near - 1 if plateau.is_upper else near + 1
+    edge = logs[plateau.first if plateau.is_upper else plateau.last]
     before = (edge - logs[further]) / 2 if 0 <= further < len(logs) else edge - logs[near]
-    return before >= SLOWER * abs(logs[one.last] - logs[one.first]) / (one.last - one.first)
+    return before >= SLOWER * abs(logs[plateau.last] - logs[plateau.first]) / (plateau.last - plateau.first)
 
 
 def find(charts: Charts) -> Iterator[Finding]:
@@ -101,47 +101,55 @@ def find(charts: Charts) -> Iterator[Finding]:
     twin = twin_of(charts)
     for rate in (charts, twin) if twin else (charts,):
         if rate.metric.is_speed or rate.metric.shown_as == "entered":
-            plateaus = [one for curve in rate.curves if len(curve) > 3 and (one := plateau_of(rate, curve))]
-            fitting = [one for one in plateaus if _is_limit(rate, one)]
+            plateaus = [plateau for curve in rate.curves if len(curve) > 3 and (plateau := plateau_of(rate, curve))]
+            fitting = [plateau for plateau in plateaus if _is_limit(rate, plateau)]
             fitting += _reaching(rate, fitting)
             yield from (_finding(rate, group) for group in _groups(fitting))
 
 
 def _reaching(charts: Charts, plateaus: Sequence[Plateau]) -> Iterator[Plateau]:
     """Charts that end with two like values at the limit of another one: that limit is what they reach."""
-    known = {id(one.curve) for one in plateaus}
+    known = {id(plateau.curve) for plateau in plateaus}
     for curve in charts.curves:
         end = Plateau(curve, len(curve) - 2, len(curve) - 1)
         if len(curve) > 3 and id(curve) not in known and _spread(curve, end.first, end.last) <= ALIKE:
-            at_limit = any(one.is_upper and abs(log(one.value / end.value)) <= 2 * ALIKE for one in plateaus)
+            at_limit = any(
+                plateau.is_upper and abs(log(plateau.value / end.value)) <= 2 * ALIKE for plateau in plateaus
+            )
             if at_limit and end.rise >= RISE and max(curve.logs) <= log(end.value) + ALIKE:
                 yield end
 
 
-def _is_limit(charts: Charts, one: Plateau) -> bool:
+def _is_limit(charts: Charts, plateau: Plateau) -> bool:
     """Along block sizes, IOPS only stop at the small ones and bandwidth only at the large ones."""
     if charts.comparison.x != BLOCK_SIZE:
         return True
-    return one.is_upper == (charts.metric.key == "bytes_per_s")
+    return plateau.is_upper == (charts.metric.key == "bytes_per_s")
 
 
 def _groups(plateaus: Sequence[Plateau]) -> Iterator[list[Plateau]]:
     """Those at one end with one value, the highest first."""
-    left = sorted(plateaus, key=lambda one: -one.value)
+    left = sorted(plateaus, key=lambda plateau: -plateau.value)
     while left:
         first = left[0]
-        group = [one for one in left if one.is_upper == first.is_upper and log(first.value / one.value) <= FLAT]
-        left = [one for one in left if one not in group]
+        group = [
+            plateau
+            for plateau in left
+            if plateau.is_upper == first.is_upper and log(first.value / plateau.value) <= FLAT
+        ]
+        left = [plateau for plateau in left if plateau not in group]
         yield group
 
 
 def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
     common = len(group) > 1 and _is_common(charts, group)
-    middle = mean_of([one.value for one in group])
+    middle = mean_of([plateau.value for plateau in group])
     value = charts.value(middle)
     upper = group[0].is_upper
-    ends = [one.first if upper else one.last for one in group]
-    levels = sorted({(one.curve.xs[end], one.curve.levels[end]) for one, end in zip(group, ends, strict=True)})
+    ends = [plateau.first if upper else plateau.last for plateau in group]
+    levels = sorted(
+        {(plateau.curve.xs[end], plateau.curve.levels[end]) for plateau, end in zip(group, ends, strict=True)}
+    )
     firsts = [level for _, level in levels]
     level = firsts[-1] if upper else firsts[0]  # where it holds for all of them
     where, label, s = f"{'from' if upper else 'up to'} {charts.at(level)}", charts.label, charts.verb_s
@@ -152,11 +160,11 @@ def _finding(charts: Charts, group: Sequence[Plateau]) -> Finding:
     else:
         what = f"{label} stay{s} at {value} {where}, then fall{s} to {_lowest(charts, group)}."
     kind = FindingKind.CEILING if common else FindingKind.SATURATION
-    stretches = [(one.curve, one.first, one.last) for one in group]
-    matches = matching(charts, [one.curve for one in group], middle)
+    stretches = [(plateau.curve, plateau.first, plateau.last) for plateau in group]
+    matches = matching(charts, [plateau.curve for plateau in group], middle)
     what = f"{what}{match_text(charts, matches, middle)}"
     return charts.finding(
-        kind, what, stretches, size=max(one.rise for one in group), value=middle, level=level, matches=matches,
+        kind, what, stretches, size=max(plateau.rise for plateau in group), value=middle, level=level, matches=matches,
     )  # fmt: skip
 
 
@@ -187,9 +195,11 @@ def match_text(charts: Charts, matches: Sequence[CeilingMatch], value: float) ->
 
 def _lowest(charts: Charts, group: Sequence[Plateau]) -> str:
     """`437 at 4 MiB`, `between 430 and 437 at 4 MiB`; several levels if the curves are lowest at different ones."""
-    lowest = [min(zip(one.curve.values, one.curve.xs, one.curve.levels, strict=True)) for one in group]
+    lowest = [min(zip(plateau.curve.values, plateau.curve.xs, plateau.curve.levels, strict=True)) for plateau in group]
     low, high = (charts.value(of(value for value, _, _ in lowest)) for of in (min, max))
-    levels = list(dict.fromkeys(charts.at(level) for _, _, level in sorted(lowest, key=lambda one: one[1])))
+    levels = list(
+        dict.fromkeys(charts.at(level) for _, _, level in sorted(lowest, key=lambda lowest_point: lowest_point[1]))
+    )
     at = " to ".join(dict.fromkeys((levels[0], levels[-1])))
     return f"{low if low == high else f'between {low} and {high}'} at {at}"
 
@@ -203,9 +213,16 @@ def _is_common(charts: Charts, group: Sequence[Plateau]) -> bool:
     if series_by == PRODUCTS:
         return True
     outside = [
-        {level: curve.logs[place] for place, level in enumerate(curve.levels) if not one.first <= place <= one.last}
-        for one in group
-        for curve in [one.curve]
+        {
+            level: curve.logs[place]
+            for place, level in enumerate(curve.levels)
+            if not plateau.first <= place <= plateau.last
+        }
+        for plateau in group
+        for curve in [plateau.curve]
     ]
-    shared = set.intersection(*(set(each) for each in outside))
-    return any(max(each[level] for each in outside) - min(each[level] for each in outside) >= BEGIN for level in shared)
+    shared = set.intersection(*(set(by_level) for by_level in outside))
+    return any(
+        max(by_level[level] for by_level in outside) - min(by_level[level] for by_level in outside) >= BEGIN
+        for level in shared
+    )

@@ -37,20 +37,20 @@ def _at(charts: Charts, panel: int, level: int) -> Iterator[Finding]:
     series = charts.comparison.panels[panel].series
     cells = [
         (place, cell)
-        for place, each in enumerate(series)
-        for cell in each.cells
+        for place, one_series in enumerate(series)
+        for cell in one_series.cells
         if cell.level == level and cell.summary.mean > 0
     ]
     if len(cells) < FEWEST:
         return
     logs = [log(cell.summary.mean) for _, cell in cells]
     middle = median(logs)
-    spread = max(1.4826 * median(abs(each - middle) for each in logs), SMALLEST)
+    spread = max(1.4826 * median(abs(value - middle) for value in logs), SMALLEST)
     beyond = max(LARGE, (FAR_OF_MANY if len(cells) >= MANY else FAR) * spread)
     far = [
-        (place, cell, each - middle)
-        for (place, cell), each in zip(cells, logs, strict=True)
-        if abs(each - middle) >= beyond
+        (place, cell, value - middle)
+        for (place, cell), value in zip(cells, logs, strict=True)
+        if abs(value - middle) >= beyond
     ]
     name = " ".join(filter(None, (charts.panel_name(panel), _level(charts, level))))
     for together in _alike(far):
@@ -61,9 +61,9 @@ def _at(charts: Charts, panel: int, level: int) -> Iterator[Finding]:
             f"{change(off)} {'against' if abs(off) < log(2) else 'of'} the median of {len(cells)} variants "
             f"({charts.value(exp(middle))})."
         )
-        own = [(place, cell) for place, cell, _ in together]
-        yield _stated(charts, FindingKind.STANDOUT, led(name, sentence), panel, own, abs(off))
-    alike = [each for each, one in zip(cells, logs, strict=True) if abs(one - middle) <= ALIKE]
+        marks = [(place, cell) for place, cell, _ in together]
+        yield _stated(charts, FindingKind.STANDOUT, led(name, sentence), panel, marks, abs(off))
+    alike = [place_and_cell for place_and_cell, value in zip(cells, logs, strict=True) if abs(value - middle) <= ALIKE]
     if len(alike) >= MOST * len(cells):
         sentence = f"{len(alike)} of {len(cells)} variants are within 10 % of the median, {charts.value(exp(middle))}."
         yield _stated(charts, FindingKind.NO_EFFECT, led(name, sentence), panel, alike, ALIKE)
@@ -74,10 +74,10 @@ Far = tuple[int, Cell, float]  # place of the series, its cell, and ln(value / m
 
 def _alike(far: Sequence[Far]) -> Iterator[list[Far]]:
     """Those with one value together, the farthest first."""
-    left = sorted(far, key=lambda one: -abs(one[2]))
+    left = sorted(far, key=lambda standout: -abs(standout[2]))
     while left:
-        together = [one for one in left if abs(one[2] - left[0][2]) <= ALIKE]
-        left = [one for one in left if one not in together]
+        together = [standout for standout in left if abs(standout[2] - left[0][2]) <= ALIKE]
+        left = [standout for standout in left if standout not in together]
         yield together
 
 

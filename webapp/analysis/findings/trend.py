@@ -128,9 +128,11 @@ def _falls(charts: Charts) -> Iterator[Finding]:
         totals = [curve.logs[-1] - curve.logs[0] for curve in curves]
         if not curves or any(after >= before for curve in curves for before, after in pairwise(curve.logs)):
             continue
-        beyond = [SIGMAS / 2 * charts.sigma(panel) * sqrt(1 / one.counts[0] + 1 / one.counts[-1]) for one in curves]
+        beyond = [
+            SIGMAS / 2 * charts.sigma(panel) * sqrt(1 / curve.counts[0] + 1 / curve.counts[-1]) for curve in curves
+        ]
         least = TOGETHER if len(curves) > 1 else LARGE
-        if all(-total >= max(least, each) for total, each in zip(totals, beyond, strict=True)):
+        if all(-total >= max(least, limit) for total, limit in zip(totals, beyond, strict=True)):
             ends = min(totals), max(totals)
             first, last = charts.at(curves[0].levels[0]), charts.at(curves[0].levels[-1])
             sentence = f"{charts.label} fall{charts.verb_s} with more load, from {first} to {last} ({span(*ends)})."
@@ -175,13 +177,13 @@ def _peaks(charts: Charts) -> Iterator[Finding]:
         if top is not None and top not in [place for place, _ in outliers(charts, curve)]:
             groups.setdefault((curve.panel, curve.levels[top]), []).append((curve, top))
     for (_, level), group in groups.items():
-        curve, top = max(group, key=lambda one: one[0].values[one[1]])
+        curve, top = max(group, key=lambda curve_and_top: curve_and_top[0].values[curve_and_top[1]])
         sentence = (
             f"{charts.label} {charts.are} highest at {charts.at(level)}: {charts.value(curve.values[top])}, against "
             f"{charts.value(curve.values[0])} at {charts.at(curve.levels[0])} and {charts.value(curve.values[-1])} at "
             f"{charts.at(curve.levels[-1])}."
         )
-        size, stretches = max(_lower(one, at) for one, at in group), [(one, at, at) for one, at in group]
+        size, stretches = max(_lower(curve, at) for curve, at in group), [(curve, at, at) for curve, at in group]
         yield charts.finding(FindingKind.PEAK, sentence, stretches, size=size, value=curve.values[top], level=level)
 
 
@@ -221,7 +223,7 @@ def _two_levels(charts: Charts) -> Iterator[Finding]:
         for curve in pairs
     }
     moved = [
-        curve for curve in sorted(pairs, key=lambda one: -abs(changes[one])) if abs(changes[curve]) >= least[curve]
+        curve for curve in sorted(pairs, key=lambda curve: -abs(changes[curve])) if abs(changes[curve]) >= least[curve]
     ]
     if not moved or (of_load and len(moved) == 1):
         return

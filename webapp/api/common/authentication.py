@@ -28,10 +28,10 @@ class Token(HttpBearer):
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         """Raises AuthenticationError for an unknown token."""
-        found = ApiToken.objects.select_related("user").filter(
+        tokens = ApiToken.objects.select_related("user").filter(
             token_hash=hash_token(token), revoked_at=None, user__is_active=True
         )
-        known = found.first()
+        known = tokens.first()
         if known is None:
             raise AuthenticationError  # a session beside it would be asked for its CSRF token
         _touch(known)

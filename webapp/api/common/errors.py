@@ -87,5 +87,7 @@ def _too_large() -> str:
 def _said(error: ValidationError) -> str:
     """`body.targets: Field required; …`, of the first problems."""
     shown = error.errors[:MAX_PROBLEMS]
-    places = [".".join(str(step)[:100] for step in dict.fromkeys(one["loc"]) if step != "payload") for one in shown]
-    return "; ".join(f"{place}: {one['msg'][:500]}" for place, one in zip(places, shown, strict=True))
+    places = [
+        ".".join(str(step)[:100] for step in dict.fromkeys(problem["loc"]) if step != "payload") for problem in shown
+    ]
+    return "; ".join(f"{place}: {problem['msg'][:500]}" for place, problem in zip(places, shown, strict=True))

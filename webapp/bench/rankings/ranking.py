@@ -6,7 +6,6 @@ from functools import cached_property
 
 from webapp.bench.rankings.catalogue import (
     Catalogue,
-    Filter,
     Load,
     Source,
     identity_of,
@@ -66,7 +65,8 @@ class Ranking:
         measured = _named(at_load, self.question.ranked)
         if self.question.ranked is Ranked.CONTROLLER:  # of own results, only the results themselves name it
             measured |= {(name,): name for name in (entry.name for group in self.all_groups for entry in group.entries)}
-            names |= {(name,): name for name in observed_controllers() if _is_admitted(name, self.question.filter)}
+            chosen = self.question.filter.controllers
+            names |= {(name,): name for name in observed_controllers() if not chosen or name in chosen}
         return tuple(sorted({name for key, name in names.items() if key not in measured}, key=str.lower))
 
     @cached_property
@@ -81,10 +81,6 @@ def _is_covered(use_case: UseCase, loads: Iterable[Load]) -> bool:
     parts = zip(use_case.parts, use_case.weights, strict=True)
     weight = sum(weight for part, weight in parts if any(map(part.fits, known)))
     return weight >= MIN_WEIGHT * sum(use_case.weights)
-
-
-def _is_admitted(controller: str, filters: Filter) -> bool:
-    return not filters.controllers or controller in filters.controllers
 
 
 def _named(sources: Iterable[Source], ranked: Ranked) -> dict[tuple[str, ...], str]:

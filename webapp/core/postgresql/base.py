@@ -13,10 +13,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         If PostgreSQL ends a connection, its socket becomes readable. An idle connection without anything to read is
         usable. In any other state, ask PostgreSQL with a query.
         """
-        kept = self.connection
-        if kept is None or kept.closed:
+        connection = self.connection
+        if connection is None or connection.closed:
             return False
-        if kept.info.transaction_status == TransactionStatus.IDLE and not _readable(kept.fileno()):
+        if connection.info.transaction_status == TransactionStatus.IDLE and not _readable(connection.fileno()):
             return True
         usable: bool = super().is_usable()
         return usable

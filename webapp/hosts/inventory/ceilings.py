@@ -92,16 +92,16 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
     except TooLarge as error:
         return Chain(unknown=(str(error),))
     if not all(under.values()):
-        bare = next(name for name, found in under.items() if not found)
+        bare = next(name for name, drives_under_name in under.items() if not drives_under_name)
         return Chain(unknown=(f"the devices under {bare or 'the target'}",))
-    drives = list({drive.name: drive for found in under.values() for drive in found}.values())
+    drives = list({drive.name: drive for drives_under_name in under.values() for drive in drives_under_name}.values())
     rates = drive_bytes_per_s or {}
     members = _members(inventory)
-    own = [ceiling for drive in drives for ceiling in _of_drive(drive, rates, members)]
+    drive_ceilings = [ceiling for drive in drives for ceiling in _of_drive(drive, rates, members)]
     functions = {function.address: function for function in inventory.pci}
     links = _links(drives, functions)
     memory = memory_bytes_per_s(inventory.memory_modules)
-    ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
+    ceilings = (*drive_ceilings, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
     unknown = tuple(_unknown(drives, functions, rates, memory))
     bound = _ceilings_together(drives, functions, links, rates, memory, members)
     nodes = {function.numa_node for drive in drives if (function := functions.get(drive.controller))}
@@ -124,28 +124,28 @@ def _links_of_all(ceilings: Iterable[Ceiling], drives: int) -> Iterator[Link]:
 
 def _members(inventory: Inventory) -> dict[str, tuple[PhysicalDrive, ...]]:
     """The drives behind each virtual drive of a RAID controller, by its kernel name."""
-    found = {}
+    members = {}
     for controller in inventory.controllers:
         known = {drive.slot: drive for drive in controller.physical_drives}
         for virtual in controller.virtual_drives:
-            found[virtual.device] = tuple(known[slot] for slot in virtual.drives if slot in known)
-    return found
+            members[virtual.device] = tuple(known[slot] for slot in virtual.drives if slot in known)
+    return members
 
 
 def _of_drive(
     drive: BlockDevice, rates: Mapping[str, float], members: Mapping[str, tuple[PhysicalDrive, ...]]
 ) -> list[Ceiling]:
-    found = _of_members(drive, members.get(drive.name, ()))
+    ceilings = _of_members(drive, members.get(drive.name, ()))
     if rate := rates.get(drive.name):
-        found.append(Ceiling("drive", drive.name, rate, "its own rate"))
+        ceilings.append(Ceiling("drive", drive.name, rate, "its own rate"))
     if drive.link_bits_per_s and drive.link_lanes:
         bits, lanes = drive.link_bits_per_s, drive.link_lanes
         formula = f"{bits / 1e9:g} Gb/s × {_lanes(lanes)} × {'8/10' if bits <= SAS_12G else '128/150'} ÷ 8"
         realistic = serial_realistic(bits, lanes) if drive.transport == "sas" else None
         link = serial_link(drive.transport, bits, lanes)
         bound = serial_bytes_per_s(bits, lanes)
-        found.append(Ceiling("drive link", drive.name, bound, formula, realistic=realistic, link=link))
-    return found
+        ceilings.append(Ceiling("drive link", drive.name, bound, formula, realistic=realistic, link=link))
+    return ceilings
 
 
 def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[Ceiling]:
@@ -233,8 +233,8 @@ def _ceilings_together(
     """
     passes: dict[str, float] = {}
     for drive in drives:
-        own = min((ceiling.bytes_per_s for ceiling in _of_drive(drive, rates, members)), default=float("inf"))
-        passes[drive.controller] = passes.get(drive.controller, 0.0) + own
+        drive_bound = min((ceiling.bytes_per_s for ceiling in _of_drive(drive, rates, members)), default=float("inf"))
+        passes[drive.controller] = passes.get(drive.controller, 0.0) + drive_bound
     for address in _lowest_first(passes, functions):
         link = links.get(address)
         upper, amount = _above(address, functions), passes.pop(address, 0.0)
@@ -293,12 +293,12 @@ def bounds_of(moments: Mapping[str, datetime], most: int | None = MAX_BOUNDS) ->
     """
     ways = list(_ways(moments))
     inventories = inventories_at({(targets[0].host_id, at) for _, targets, at in ways})
-    found = []
+    bounds = []
     for name, targets, at in ways:
         inventory = inventories.get((targets[0].host_id, at))
         bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
-        found += [bound] if bound else []
-    ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
+        bounds += [bound] if bound else []
+    ordered = sorted(bounds, key=lambda bound: (bound.bytes_per_s, bound.target))
     return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:most])
 
 
@@ -311,13 +311,13 @@ def _ways(moments: Mapping[str, datetime]) -> Iterator[tuple[str, tuple[Target, 
         yield from ((name, targets, at) for targets in islice(each, MAX_WAYS))
 
 
-def _folded(found: Iterable[Bound]) -> list[Bound]:
+def _folded(bounds: Iterable[Bound]) -> list[Bound]:
     """If targets were used alone and in groups: each bound once for a host and a number of targets."""
     alike: dict[tuple[str, int, float], list[Bound]] = {}
-    for each in found:
-        host, slugs = parted(each.target)
-        alike.setdefault((host, len(slugs), each.bytes_per_s), []).append(each)
-    return [_one_of(bounds) for bounds in alike.values()]
+    for bound in bounds:
+        host, slugs = parted(bound.target)
+        alike.setdefault((host, len(slugs), bound.bytes_per_s), []).append(bound)
+    return [_one_of(equal_bounds) for equal_bounds in alike.values()]
 
 
 def _one_of(alike: Sequence[Bound]) -> Bound:
@@ -331,10 +331,10 @@ def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
     wanted = Q()
     for host, slugs in map(parted, names):
         wanted |= Q(host__slug=host, slug__in=slugs)
-    found: dict[tuple[str, str], list[Target]] = {}
+    targets_by_name: dict[tuple[str, str], list[Target]] = {}
     for target in Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ():
-        found.setdefault((target.host.slug, target.slug), []).append(target)
-    return found
+        targets_by_name.setdefault((target.host.slug, target.slug), []).append(target)
+    return targets_by_name
 
 
 def bound_of(target: str, chain: Chain) -> Bound | None:

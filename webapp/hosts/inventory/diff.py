@@ -28,7 +28,7 @@ _IDENTITIES: Mapping[str, Callable[[Any], tuple[object, ...]]] = {
     "pci": lambda function: (function.address,),
     "numa_nodes": lambda node: (node.number,),
     "memory_modules": lambda module: (module.slot, module.bank),
-    "file_systems": lambda found: (found.kind, found.devices),
+    "file_systems": lambda file_system: (file_system.kind, file_system.devices),
     "controllers": lambda controller: (controller_name(controller),),
 }
 KINDS = (HOST, *_IDENTITIES, VIRTUAL_DRIVES, PHYSICAL_DRIVES)
@@ -58,7 +58,7 @@ def differences(before: Inventory, after: Inventory) -> list[Difference]:
     """Differences in the order of KINDS; within a kind changed and removed parts first, then added ones."""
     old, new = _parts(before), _parts(after)
     keys = sorted(dict.fromkeys((*old, *new)), key=lambda key: KINDS.index(key[0]))
-    return [found for key in keys for found in _of_part(key, old.get(key), new.get(key))]
+    return [difference for key in keys for difference in _of_part(key, old.get(key), new.get(key))]
 
 
 def controller_name(controller: Controller) -> str:
@@ -67,12 +67,12 @@ def controller_name(controller: Controller) -> str:
 
 def _parts(inventory: Inventory) -> dict[_Key, Struct]:
     """Parts with the same identity are distinguished by their order."""
-    found: dict[_Key, Struct] = {}
+    parts: dict[_Key, Struct] = {}
     alike: Counter[tuple[object, ...]] = Counter()
     for kind, identity, part in _listed(inventory):
-        found[kind, identity, alike[kind, identity]] = part
+        parts[kind, identity, alike[kind, identity]] = part
         alike[kind, identity] += 1
-    return found
+    return parts
 
 
 def _listed(inventory: Inventory) -> Iterator[tuple[str, tuple[object, ...], Struct]]:
@@ -169,33 +169,33 @@ def table(before: Inventory, after: Inventory) -> list[TableRow]:
     return [_row(each) for each in differences(before, after)]
 
 
-def _row(found: Difference) -> TableRow:
-    where = _part(found)
-    if found.change is Change.ADDED:
+def _row(difference: Difference) -> TableRow:
+    where = _part(difference)
+    if difference.change is Change.ADDED:
         return TableRow(where, "", "", "added")
-    if found.change is Change.REMOVED:
+    if difference.change is Change.REMOVED:
         return TableRow(where, "", "", "removed")
-    what = found.fact.replace(".", ", ").replace("_", " ")
-    return TableRow(where, what, _written(found.before), _written(found.after))
+    what = difference.fact.replace(".", ", ").replace("_", " ")
+    return TableRow(where, what, _written(difference.before), _written(difference.after))
 
 
-def _part(found: Difference) -> str:
-    if found.kind == HOST:
+def _part(difference: Difference) -> str:
+    if difference.kind == HOST:
         return "Host"
-    if found.kind in _BEHIND_CONTROLLERS:
-        return _behind_controller(found)
-    kind, facts = _NAMES[found.kind]
-    first, *others = [_written(getattr(found.part, fact)) for fact in facts]
+    if difference.kind in _BEHIND_CONTROLLERS:
+        return _behind_controller(difference)
+    kind, facts = _NAMES[difference.kind]
+    first, *others = [_written(getattr(difference.part, fact)) for fact in facts]
     more = ", ".join(filter(None, others))
     return f"{kind} {first}{f' ({more})' if more else ''}"
 
 
-def _behind_controller(found: Difference) -> str:
-    name = f"Controller {found.identity[0]}"
-    if found.kind == VIRTUAL_DRIVES:
-        return f"{name}, virtual drive {found.identity[1]}"
-    if found.kind == PHYSICAL_DRIVES:
-        return f"{name}, drive {found.identity[1]} {found.identity[2]}".rstrip()
+def _behind_controller(difference: Difference) -> str:
+    name = f"Controller {difference.identity[0]}"
+    if difference.kind == VIRTUAL_DRIVES:
+        return f"{name}, virtual drive {difference.identity[1]}"
+    if difference.kind == PHYSICAL_DRIVES:
+        return f"{name}, drive {difference.identity[1]} {difference.identity[2]}".rstrip()
     return name
 
 
@@ -204,50 +204,56 @@ def summary(before: Inventory, after: Inventory) -> list[str]:
 
     Older workers did not report controllers, so the first inventory with controllers does not count as a change.
     """
-    found = differences(before, after)
+    all_differences = differences(before, after)
     kinds = [(HOST,), ("block_devices",), _BEHIND_CONTROLLERS if before.controllers and after.controllers else ()]
-    return [sentence for each in kinds for sentence in _sentences([one for one in found if one.kind in each])]
+    return [
+        sentence
+        for kinds_in_order in kinds
+        for sentence in _sentences([difference for difference in all_differences if difference.kind in kinds_in_order])
+    ]
 
 
-def _sentences(found: list[Difference]) -> Iterator[str]:
+def _sentences(differences_of_kind: list[Difference]) -> Iterator[str]:
     """Added parts first, then removed, then changed ones; a reboot before other changes."""
-    for each in sorted(found, key=lambda one: (one.change.value, one.fact != _BOOT)):
-        if each.kind == HOST:
-            yield from _host_sentence(each)
-        elif each.kind == "block_devices":
-            yield from _device_sentence(each)
+    for difference in sorted(
+        differences_of_kind, key=lambda difference: (difference.change.value, difference.fact != _BOOT)
+    ):
+        if difference.kind == HOST:
+            yield from _host_sentence(difference)
+        elif difference.kind == "block_devices":
+            yield from _device_sentence(difference)
         else:
-            yield from _controller_sentence(each)
+            yield from _controller_sentence(difference)
 
 
-def _host_sentence(found: Difference) -> Iterator[str]:
-    if found.fact == _BOOT:
+def _host_sentence(difference: Difference) -> Iterator[str]:
+    if difference.fact == _BOOT:
         yield "The host was rebooted."
-    elif found.fact in _HOST_FACTS:
-        yield f"The {_HOST_FACTS[found.fact]} was {_from_to(found, 'not known')}."
+    elif difference.fact in _HOST_FACTS:
+        yield f"The {_HOST_FACTS[difference.fact]} was {_from_to(difference, 'not known')}."
 
 
-def _device_sentence(found: Difference) -> Iterator[str]:
-    assert isinstance(found.part, BlockDevice)
-    device = found.part
-    if found.change is not Change.CHANGED:
-        yield f"{_device(device)} was {found.change.name.lower()}."
-    elif found.fact == "name":
-        yield f"{_device(msgspec.structs.replace(device, name=str(found.before)))} is now called {device.name}."
-    elif found.fact in _DEVICE_FACTS:
-        yield f"{device.name}: {_DEVICE_FACTS[found.fact]} was {_from_to(found, 'nothing')}."
+def _device_sentence(difference: Difference) -> Iterator[str]:
+    assert isinstance(difference.part, BlockDevice)
+    device = difference.part
+    if difference.change is not Change.CHANGED:
+        yield f"{_device(device)} was {difference.change.name.lower()}."
+    elif difference.fact == "name":
+        yield f"{_device(msgspec.structs.replace(device, name=str(difference.before)))} is now called {device.name}."
+    elif difference.fact in _DEVICE_FACTS:
+        yield f"{device.name}: {_DEVICE_FACTS[difference.fact]} was {_from_to(difference, 'nothing')}."
 
 
-def _controller_sentence(found: Difference) -> Iterator[str]:
-    if found.change is not Change.CHANGED:
-        yield f"{_behind_controller(found)} was {found.change.name.lower()}."
-    elif found.fact not in _CONTROLLER_FACTS_LEFT_OUT:
-        fact = found.fact.replace(".", " ").replace("_", " ")
-        yield f"{_behind_controller(found)}: {fact} was {_from_to(found, 'not known')}."
+def _controller_sentence(difference: Difference) -> Iterator[str]:
+    if difference.change is not Change.CHANGED:
+        yield f"{_behind_controller(difference)} was {difference.change.name.lower()}."
+    elif difference.fact not in _CONTROLLER_FACTS_LEFT_OUT:
+        fact = difference.fact.replace(".", " ").replace("_", " ")
+        yield f"{_behind_controller(difference)}: {fact} was {_from_to(difference, 'not known')}."
 
 
-def _from_to(found: Difference, empty: str) -> str:
-    return f"{_written(found.before) or empty}, is {_written(found.after) or empty}"
+def _from_to(difference: Difference, empty: str) -> str:
+    return f"{_written(difference.before) or empty}, is {_written(difference.after) or empty}"
 
 
 def _device(device: BlockDevice) -> str:

@@ -71,8 +71,8 @@ def endurance_of(targets: Sequence[Target]) -> Mapping[UUID, Endurance]:
 
 
 def _endurance(target: Target, rating: EnduranceRating | None) -> Endurance:
-    told = _health(target)
-    return Endurance(rating, told.host_written_bytes if told else None, told.percent_used if told else None)
+    health = _health(target)
+    return Endurance(rating, health.host_written_bytes if health else None, health.percent_used if health else None)
 
 
 def _health(target: Target) -> DriveHealth | None:

@@ -41,19 +41,19 @@ class DrivesUnder:
         return self._known[name]
 
     def _walk(self, start: str) -> list[BlockDevice]:
-        seen, waiting, found = {start}, [start] if start in self._devices else [], []
+        seen, waiting, drives = {start}, [start] if start in self._devices else [], []
         while waiting:
             device = self._devices[waiting.pop()]
             self._step(1 + len(device.parents))
             parents = [name for name in device.parents if name in self._devices]
             if not parents:
-                found.append(device)
+                drives.append(device)
             fresh = dict.fromkeys(name for name in reversed(parents) if name not in seen)
             seen |= fresh.keys()
             waiting += fresh
-        if len(found) > MAX_DRIVES:
-            raise TooLarge(f"{len(found)} drives lie under {start}; at most {MAX_DRIVES} are supported.")
-        return found or [self._devices[name] for name in seen if name == start and name in self._devices]
+        if len(drives) > MAX_DRIVES:
+            raise TooLarge(f"{len(drives)} drives lie under {start}; at most {MAX_DRIVES} are supported.")
+        return drives or [self._devices[name] for name in seen if name == start and name in self._devices]
 
     def _step(self, count: int) -> None:
         self._steps_left -= count
@@ -75,12 +75,12 @@ def lock_keys(host: Host, targets: Iterable[PolicyTarget], inventory: Inventory)
     """
     under, behind = DrivesUnder(inventory), _behind_controllers(inventory)
     try:
-        found = [_drive_names(target, inventory, under, behind) for target in targets]
+        names_of_targets = [_drive_names(target, inventory, under, behind) for target in targets]
     except TooLarge as error:
         raise Refusal("inventory_too_large", f"The inventory of this host is too large. {error}") from error
-    if sum(map(len, found)) > MAX_KEYS:
+    if sum(map(len, names_of_targets)) > MAX_KEYS:
         raise Refusal("inventory_too_large", f"The targets lie on too many drives: at most {MAX_KEYS} in all.")
-    return [sorted(_named(host, name) for name in names) for names in found]
+    return [sorted(_named(host, name) for name in names) for names in names_of_targets]
 
 
 def _drive_names(
@@ -102,8 +102,8 @@ def sharing(targets: Collection[Target]) -> dict[UUID, list[Target]]:
         for key in other.lock_keys:
             if len(alike := by_key.setdefault(key, [])) <= MAX_SHARING:
                 alike.append(other)
-    found = {target.pk: _common(target, by_key) for target in targets}
-    return {pk: shared for pk, shared in found.items() if shared}
+    shared_by_target = {target.pk: _common(target, by_key) for target in targets}
+    return {pk: shared for pk, shared in shared_by_target.items() if shared}
 
 
 def _common(target: Target, by_key: Mapping[str, list[Target]]) -> list[Target]:
@@ -135,15 +135,15 @@ def in_virtual_drives(inventory: Inventory) -> set[str]:
 
 def _behind_controllers(inventory: Inventory) -> dict[str, set[str]]:
     """Names of the physical drives under each disk that a controller presents."""
-    found: dict[str, set[str]] = {}
+    names_by_disk: dict[str, set[str]] = {}
     for controller in inventory.controllers:
         if controller.tool == "sysfs":  # sysfs: each drive is a disk, and no drive is hidden behind another
             continue
         for drive in controller.physical_drives:
-            found.setdefault(drive.device, set()).add(_physical(controller, drive.slot, drive.serial))
+            names_by_disk.setdefault(drive.device, set()).add(_physical(controller, drive.slot, drive.serial))
         for virtual in controller.virtual_drives:
-            found.setdefault(virtual.device, set()).update(_made_of(controller, virtual))
-    return found
+            names_by_disk.setdefault(virtual.device, set()).update(_made_of(controller, virtual))
+    return names_by_disk
 
 
 def _made_of(controller: Controller, virtual: VirtualDrive) -> set[str]:

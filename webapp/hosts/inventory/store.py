@@ -59,12 +59,12 @@ def inventories_at(moments: Collection[Moment]) -> Mapping[Moment, Inventory | N
         taken.setdefault(host, []).append((at, key))
     chosen = {(host, at): _last_before(taken[host], at) for host, at in moments if host in taken}
     stored = HostInventory.objects.select_related("content").in_bulk({*chosen.values()})
-    read = {key: read_inventory(one) for key, one in stored.items()}
+    read = {key: read_inventory(row) for key, row in stored.items()}
     return {moment: read.get(key) for moment, key in chosen.items()}
 
 
 def _last_before(taken: Sequence[tuple[datetime, int]], at: datetime) -> int:
-    place = bisect_right(taken, at, key=lambda one: one[0])
+    place = bisect_right(taken, at, key=lambda moment: moment[0])
     return taken[max(place - 1, 0)][1]
 
 
@@ -86,8 +86,8 @@ def content(target: Target, inventory: Inventory | None) -> str:
     device = devices.get(target.opens.rpartition("/")[2]) or devices.get(target.device)
     if device is None:
         return NOT_KNOWN
-    inside = [one for one in devices.values() if device.name in one.parents]
-    return "; ".join([*_said(device), *(words for one in inside for words in _inside(one))]) or NOTHING
+    inside = [inner for inner in devices.values() if device.name in inner.parents]
+    return "; ".join([*_said(device), *(words for inner in inside for words in _inside(inner))]) or NOTHING
 
 
 def _said(device: BlockDevice) -> list[str]:

@@ -108,12 +108,12 @@ FORMATS: Mapping[str, Format] = {name: cast("Format", module) for name, module i
 
 def recognised(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> str:
     """The name of the first format that recognises a file, or "". `columns` are the fields of plain CSV by column."""
-    found = next(_recognised(text[:HEAD_CHARACTERS]), "")
-    return found or (PLAIN_CSV if plain_csv.sniff(text[:HEAD_CHARACTERS], columns) else "")
+    name = next(_recognised(text[:HEAD_CHARACTERS]), "")
+    return name or (PLAIN_CSV if plain_csv.sniff(text[:HEAD_CHARACTERS], columns) else "")
 
 
 def _recognised(text: str) -> Iterator[str]:
-    return (name for name, one in FORMATS.items() if one.sniff(text))
+    return (name for name, format_ in FORMATS.items() if format_.sniff(text))
 
 
 def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> Parsed:
@@ -124,28 +124,28 @@ def parse(text: str, columns: Mapping[str, str] = NO_COLUMNS) -> Parsed:
     is_json = name == "fio-json" and text.lstrip().startswith("{") and text.rstrip().endswith("}")
     if not is_json and (not name or name in _IN_LOGS):  # JSON alone is most of what large imports have
         whole = text if len(text) <= LOG_CHARACTERS else text[:HEAD_CHARACTERS]
-        found = [each for each in _recognised(whole) if each in _IN_LOGS]
-        if found:
-            return _of_log(text, found)
+        names = [log_name for log_name in _recognised(whole) if log_name in _IN_LOGS]
+        if names:
+            return _of_log(text, names)
     if not name:
         head = text[:HEAD_CHARACTERS]
-        tools = sorted({one.TOOL for known, one in FORMATS.items() if known != PLAIN_CSV}, key=str.lower)
+        tools = sorted({format_.TOOL for known, format_ in FORMATS.items() if known != PLAIN_CSV}, key=str.lower)
         raise ImportRefused(plain_csv.problem_of(head, columns) or unread.problem_of(head, tools))
     return Parsed(name, _with_note_of_end(name, _parsed(name, text, columns), text))
 
 
 def _of_log(text: str, names: Sequence[str]) -> Parsed:
     """The outputs of all tools in a text. Raises ImportRefused if none of them can be read."""
-    found: dict[str, list[Measurement]] = {}
+    measurements: dict[str, list[Measurement]] = {}
     refused: dict[str, ImportRefused] = {}
     for name in names:
         try:
-            found[name] = _parsed(name, text)
+            measurements[name] = _parsed(name, text)
         except ImportRefused as refusal:
             refused[name] = refusal
-    if not found:
+    if not measurements:
         raise refused[names[0]]
-    measured = _without_copies(found)
+    measured = _without_copies(measurements)
     last = list(measured)[-1]
     measured[last] = _with_note_of_end(last, measured[last], text) if len(names) == 1 else measured[last]
     notes = [f"Not read: {FORMATS[name].TOOL}. {refusal.message}" for name, refusal in refused.items()]
@@ -153,7 +153,7 @@ def _of_log(text: str, names: Sequence[str]) -> Parsed:
     together = " + ".join(measured)
     return Parsed(
         together if len(together) <= _MOST_NAME else f"{next(iter(measured))} + others",
-        [one for part in measured.values() for one in part],
+        [measurement for part in measured.values() for measurement in part],
         tuple(notes),
     )
 
@@ -165,19 +165,25 @@ def _parsed(name: str, text: str, columns: Mapping[str, str] = NO_COLUMNS) -> li
         raise ImportRefused("A number in this file is too large.") from error
 
 
-def _without_copies(found: Mapping[str, list[Measurement]]) -> dict[str, list[Measurement]]:
+def _without_copies(measurements_by_format: Mapping[str, list[Measurement]]) -> dict[str, list[Measurement]]:
     """fio prints a result in several formats with `--output-format=normal,json`: the first one counts."""
     seen: set[object] = set()
-    kept: dict[str, list[Measurement]] = {}
-    for name in sorted(found, key=lambda name: _OF_FIO.index(name) if name in _OF_FIO else len(_OF_FIO)):
-        new = [one for one in found[name] if name not in _OF_FIO or _result(one) not in seen]
-        seen |= {_result(one) for one in found[name] if name in _OF_FIO}
-        kept |= {name: new} if new else {}
-    return kept
+    without_copies: dict[str, list[Measurement]] = {}
+    for name in sorted(
+        measurements_by_format, key=lambda name: _OF_FIO.index(name) if name in _OF_FIO else len(_OF_FIO)
+    ):
+        new = [
+            measurement
+            for measurement in measurements_by_format[name]
+            if name not in _OF_FIO or _result(measurement) not in seen
+        ]
+        seen |= {_result(measurement) for measurement in measurements_by_format[name] if name in _OF_FIO}
+        without_copies |= {name: new} if new else {}
+    return without_copies
 
 
-def _result(one: Measurement) -> object:
-    return one.name, one.direction, one.runtime_ms
+def _result(measurement: Measurement) -> object:
+    return measurement.name, measurement.direction, measurement.runtime_ms
 
 
 def _with_note_of_end(name: str, measured: list[Measurement], text: str) -> list[Measurement]:

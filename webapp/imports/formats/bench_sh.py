@@ -23,7 +23,7 @@ def sniff(head: str) -> bool:
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     factors, other = sorted_factors({"pattern": "write", "end_fsync": True, "iodepth": 1, "numjobs": 1})
-    found = [
+    measurements = [
         Measurement(
             tool=TOOL,
             name="I/O speed",
@@ -35,6 +35,6 @@ def parse(text: str) -> list[Measurement]:
         for line in lines(text)
         if "run)" in line and (run := _RUN.search(line))
     ]
-    if not found:
+    if not measurements:
         raise ImportRefused("bench.sh printed no speed in MB/s.")
-    return with_repeats(found)
+    return with_repeats(measurements)

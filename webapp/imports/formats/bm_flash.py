@@ -26,27 +26,27 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     test = ""
     threads: list[int] = []
     for number_of_line, line in enumerate(lines(text), start=1):
         if title := _TITLE.fullmatch(line):
             test, threads = title[1], []
         elif line.lstrip().startswith("Block |"):
-            threads = [int(one[1]) for cell in line.split("|")[1:] if (one := _THREADS.fullmatch(cell))]
+            threads = [int(match[1]) for cell in line.split("|")[1:] if (match := _THREADS.fullmatch(cell))]
         elif (row := _ROW.fullmatch(line)) and test and threads:
-            found += _row(test, threads, row[1], row[2].split("|"), number_of_line)
-        elif test and found and line.strip() and "|" not in line:
+            measurements += _row(test, threads, row[1], row[2].split("|"), number_of_line)
+        elif test and measurements and line.strip() and "|" not in line:
             test, threads = "", []
-    if not found:
+    if not measurements:
         raise ImportRefused("There is no table of bm-flash with figures in this text.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _row(test: str, threads: list[int], block: str, cells: list[str], line: int) -> list[Measurement]:
     if len(cells) > len(threads) and any(cell.strip() for cell in cells[len(threads) :]):
         raise ImportRefused(f"Line {line} has more columns than the head of its table.")
-    found = []
+    measurements = []
     for count, cell in zip(threads, cells, strict=False):
         if not cell.strip():
             continue
@@ -55,8 +55,8 @@ def _row(test: str, threads: list[int], block: str, cells: list[str], line: int)
             raise ImportRefused(
                 f"Line {line}: `{cell.strip()[:40]}` is not a pair of IOPS and bandwidth like `8695 4.2M`."
             )
-        found.append(_measured(test, count, size(block), figures[1], number(figures[2]) * _UNITS[figures[3]]))
-    return found
+        measurements.append(_measured(test, count, size(block), figures[1], number(figures[2]) * _UNITS[figures[3]]))
+    return measurements
 
 
 def _measured(test: str, threads: int, block: int, iops: str, bytes_per_s: float) -> Measurement:

@@ -52,10 +52,10 @@ def _is_old_csv(line: str) -> bool:
 def parse(text: str) -> list[Measurement]:
     """The CSV lines if there are any, otherwise the tables. Raises ImportRefused."""
     text_lines = [line.strip() for line in lines(text)]
-    found = [measured for line in text_lines for measured in _csv(line)] or _tables(text_lines)
-    if not found:
+    measurements = [measured for line in text_lines for measured in _csv(line)] or _tables(text_lines)
+    if not measurements:
         raise ImportRefused("There is no result of bonnie++ in this text, or all tests were too short (+++++).")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _csv(line: str) -> list[Measurement]:
@@ -72,7 +72,7 @@ def _csv(line: str) -> list[Measurement]:
 
 def _tables(text_lines: Sequence[str]) -> list[Measurement]:
     """The text: a title with the version, two lines of heads, the row, and from 1.96 a line of latencies."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     version = ""
     for place, line in enumerate(text_lines):
         if title := _TITLE.match(line):
@@ -88,9 +88,9 @@ def _tables(text_lines: Sequence[str]) -> list[Measurement]:
             latencies = after[1:7] if after[:1] == ["Latency"] else []
             if len(cells) == 8:
                 cells, latencies = _with_skipped(cells, 2), _with_skipped(latencies, 1)
-            found += _measured(version, row[2], cells, latencies, "")
+            measurements += _measured(version, row[2], cells, latencies, "")
             version = ""
-    return found
+    return measurements
 
 
 def _with_skipped(cells: Sequence[str], width: int) -> list[str]:
@@ -102,7 +102,7 @@ def _with_skipped(cells: Sequence[str], width: int) -> list[str]:
 def _measured(
     version: str, file_size: str, cells: Sequence[str], latencies: Sequence[str], concurrency: str
 ) -> list[Measurement]:
-    found = []
+    measurements = []
     for place, (name, direction, pattern) in enumerate(_TESTS):
         rate = _rate(cells[2 * place], name)
         if rate is None:
@@ -114,7 +114,7 @@ def _measured(
             other["concurrency"] = concurrency[:20]
         if chunk:
             other["chunk size"] = chunk
-        found.append(
+        measurements.append(
             Measurement(
                 tool=TOOL,
                 tool_version=version,
@@ -129,7 +129,7 @@ def _measured(
                 notes=_NOTES.get(name, ()),
             )
         )
-    return found
+    return measurements
 
 
 def _rate(cell: str, name: str) -> float | None:

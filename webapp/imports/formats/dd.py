@@ -51,17 +51,17 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = with_repeats(_results(text))
-    if not found:
+    measurements = with_repeats(_results(text))
+    if not measurements:
         raise ImportRefused(
             "The output of dd has no line with bytes and seconds, so it has no rate. Old versions print "
             "only the numbers of records; else the text is truncated."
         )
-    unread = sum(_last_result(line) is not None for line in lines(text)) - len(found)
+    unread = sum(_last_result(line) is not None for line in lines(text)) - len(measurements)
     if unread > 0:
         note = f"Lines with bytes and seconds that are not read, because no command is above them: {unread}."
-        found[-1] = msgspec.structs.replace(found[-1], notes=(*found[-1].notes, note))
-    return found
+        measurements[-1] = msgspec.structs.replace(measurements[-1], notes=(*measurements[-1].notes, note))
+    return measurements
 
 
 def _results(text: str) -> Iterator[Measurement]:

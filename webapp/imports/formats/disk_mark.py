@@ -35,7 +35,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     tool, version, section, share = TOOL, "", "", None
     for line in lines(text):
         if head := _HEAD.search(line):
@@ -43,12 +43,12 @@ def parse(text: str) -> list[Measurement]:
         elif part := _SECTION.search(line):
             section, share = part[1], int(part[2]) if part[2] else None
         elif "(Q=" in line and (row := _ROW.search(line)):
-            found.append(_measured(tool, version, section or row[2] or "", share, row))
-        elif (test := _TEST.search(line)) and found:
-            found = [_with_size(one, size(test[1], "size of the test")) for one in found]
-    if not found:
+            measurements.append(_measured(tool, version, section or row[2] or "", share, row))
+        elif (test := _TEST.search(line)) and measurements:
+            measurements = [_with_size(measurement, size(test[1], "size of the test")) for measurement in measurements]
+    if not measurements:
         raise ImportRefused("There is no row of CrystalDiskMark or KDiskMark in this text.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _measured(tool: str, version: str, section: str, share: int | None, row: re.Match[str]) -> Measurement:
@@ -81,6 +81,6 @@ def _latency(text: str | None) -> Latency:
     return Latency(mean_ns=mean, step_ns=mean.step if mean is not None else 0)
 
 
-def _with_size(one: Measurement, test_size: int) -> Measurement:
-    factors: Mapping[str, Value] = {"size": test_size, **one.factors}
-    return one if "size" in one.factors else msgspec.structs.replace(one, factors=factors)
+def _with_size(measurement: Measurement, test_size: int) -> Measurement:
+    factors: Mapping[str, Value] = {"size": test_size, **measurement.factors}
+    return measurement if "size" in measurement.factors else msgspec.structs.replace(measurement, factors=factors)

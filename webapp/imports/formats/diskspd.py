@@ -56,10 +56,10 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = [measured for run in _runs(lines(text)) for measured in _of_run(run)]
-    if not found:
+    measurements = [measured for run in _runs(lines(text)) for measured in _of_run(run)]
+    if not measurements:
         raise ImportRefused("DiskSpd's tables “Read IO” and “Write IO” with their totals are missing or have no I/O.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _runs(text_lines: list[str]) -> list[_Run]:
@@ -139,21 +139,21 @@ def counts(ios: int, moved: int, test_time: str) -> Counts | None:
 
 
 def _stated(run: _Run) -> dict[str, Value]:
-    found: Mapping[str, re.Match[str]] = run.parameters
+    parameters: Mapping[str, re.Match[str]] = run.parameters
     both = len([name for name in ("Read", "Write") if run.totals.get(name, {}).get("I/Os", "0") != "0"]) > 1
     stated: dict[str, Value] = {}
-    if "order" in found:
-        random = found["order"][1] == "random"
-        one = "read" if run.totals.get("Read", {}).get("I/Os", "0") != "0" else "write"
-        stated["pattern"] = ("rand" if random else "") + (("rw" if random else "readwrite") if both else one)
-    if "block_size" in found:
-        stated["block_size"] = size(found["block_size"][1], "block size")
-    if "iodepth" in found:
-        stated["iodepth"] = whole(found["iodepth"][1])
-    if "threads" in found:
-        stated["numjobs"] = whole(found["threads"][1])
-    if both and "share" in found and "read/write" in found["share"][0]:
-        stated["read_percent"] = whole(found["share"][1])
-    if "cache" in found:
-        stated["direct"] = found["cache"][1] == "software cache disabled"
+    if "order" in parameters:
+        random = parameters["order"][1] == "random"
+        direction = "read" if run.totals.get("Read", {}).get("I/Os", "0") != "0" else "write"
+        stated["pattern"] = ("rand" if random else "") + (("rw" if random else "readwrite") if both else direction)
+    if "block_size" in parameters:
+        stated["block_size"] = size(parameters["block_size"][1], "block size")
+    if "iodepth" in parameters:
+        stated["iodepth"] = whole(parameters["iodepth"][1])
+    if "threads" in parameters:
+        stated["numjobs"] = whole(parameters["threads"][1])
+    if both and "share" in parameters and "read/write" in parameters["share"][0]:
+        stated["read_percent"] = whole(parameters["share"][1])
+    if "cache" in parameters:
+        stated["direct"] = parameters["cache"][1] == "software cache disabled"
     return stated

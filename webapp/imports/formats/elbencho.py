@@ -54,14 +54,14 @@ def _is_head(line: str) -> bool:
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
     text_lines = [line for line in lines(text) if line.strip()]
-    found = _json(text_lines) if text_lines and text_lines[0].lstrip().startswith("{") else _csv(text_lines)
-    if not found:
+    measurements = _json(text_lines) if text_lines and text_lines[0].lstrip().startswith("{") else _csv(text_lines)
+    if not measurements:
         raise ImportRefused("No phase of this result of elbencho has read or written data.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _csv(text_lines: list[str]) -> list[Measurement]:
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     names: list[str] = []
     for line in text_lines:
         if _is_head(line):
@@ -70,8 +70,8 @@ def _csv(text_lines: list[str]) -> list[Measurement]:
             raise ImportRefused("The head with elbencho's columns is missing.")
         else:
             row = _row(names, line)
-            found += _of_row(row, "") + _of_row(row, _MIX)
-    return found
+            measurements += _of_row(row, "") + _of_row(row, _MIX)
+    return measurements
 
 
 def _row(names: list[str], line: str) -> Mapping[str, str]:
@@ -101,7 +101,7 @@ def _of_row(row: Mapping[str, str], mix: str) -> list[Measurement]:
 
 
 def _json(text_lines: list[str]) -> list[Measurement]:
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     for number_of_line, line in enumerate(text_lines, start=1):
         try:
             phase = msgspec.json.decode(line, type=_Phase)
@@ -109,14 +109,14 @@ def _json(text_lines: list[str]) -> list[Measurement]:
             raise ImportRefused("The JSON is nested too deeply.") from error
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise ImportRefused(f"Object {number_of_line} of elbencho is damaged: {str(error)[:200]}.") from error
-        found += _of_phase(phase, phase.last_done, reads=False)
+        measurements += _of_phase(phase, phase.last_done, reads=False)
         if inner := phase.last_done.rwmix_read:
             whole_phase = phase.last_done
             reads = msgspec.structs.replace(
                 inner, latency=whole_phase.latency, elapsed_time_ms=whole_phase.elapsed_time_ms, cpu=whole_phase.cpu
             )
-            found += _of_phase(phase, reads, reads=True)
-    return found
+            measurements += _of_phase(phase, reads, reads=True)
+    return measurements
 
 
 def _of_phase(phase: _Phase, done: _Done, *, reads: bool) -> list[Measurement]:
@@ -174,8 +174,8 @@ def _latency(stated: Mapping[str, object], *, reads: bool) -> Latency:
     """The JSON has the latencies of a mixed phase's reads inside those of its writes."""
     inside = stated.get("rwmix_read")
     values = inside if reads and isinstance(inside, dict) else stated
-    found = {name: values.get(f"{name}_us") for name in ("min", "avg", "max")}
-    ns = {name: number(str(text), "latency") * US for name, text in found.items() if text}
+    times_us = {name: values.get(f"{name}_us") for name in ("min", "avg", "max")}
+    ns = {name: number(str(text), "latency") * US for name, text in times_us.items() if text}
     return Latency(min_ns=ns.get("min"), mean_ns=ns.get("avg"), max_ns=ns.get("max"))
 
 

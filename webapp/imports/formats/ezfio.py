@@ -22,7 +22,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Lines before the head are facts, lines after it with one field are titles of the tests below. May refuse."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     names: list[str] = []
     facts: dict[str, str] = {}
     title = ""
@@ -37,10 +37,10 @@ def parse(text: str) -> list[Measurement]:
         elif names and len(cells) == 1 and line:
             title = line[:200]
         elif names and line:
-            found += _measured(next(rows(names, [line])), title, facts)
-    if not found:
+            measurements += _measured(next(rows(names, [line])), title, facts)
+    if not measurements:
         raise ImportRefused("This table of ezFIO has no test with I/O.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _measured(row: Row, title: str, facts: dict[str, str]) -> list[Measurement]:

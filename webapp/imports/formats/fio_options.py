@@ -53,14 +53,14 @@ def factors(options: Mapping[str, str], unknown: Set[str] = frozenset()) -> tupl
     _whole_job(stated, other, options)
     known = [name for name in DEFAULTS if name not in unknown]
     stated = {name: DEFAULTS[name] for name in known if not _given(name, stated, other)} | stated
-    found, refused = sorted_factors(stated)
-    kept = {name[:_MAX_NAME]: text[:_MAX_TEXT] for name, text in other.items() if name not in _SILENT}
-    return found, kept | refused
+    known_factors, refused = sorted_factors(stated)
+    unread = {name[:_MAX_NAME]: text[:_MAX_TEXT] for name, text in other.items() if name not in _SILENT}
+    return known_factors, unread | refused
 
 
-def assumed(options: Mapping[str, str], found: Mapping[str, Value]) -> frozenset[str]:
+def assumed(options: Mapping[str, str], known_factors: Mapping[str, Value]) -> frozenset[str]:
     """Those of the factors that are fio's defaults, because no option sets them."""
-    return frozenset(name for name in DEFAULTS if name in found and _OPTIONS_OF[name].isdisjoint(options))
+    return frozenset(name for name in DEFAULTS if name in known_factors and _OPTIONS_OF[name].isdisjoint(options))
 
 
 def _whole_job(stated: dict[str, Value], other: dict[str, str], options: Mapping[str, str]) -> None:

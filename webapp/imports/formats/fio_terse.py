@@ -65,26 +65,28 @@ class _Line(msgspec.Struct, frozen=True):
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = [line for each in lines(text) if _LINE.match(each) for line in (_line(each),) if line.measured]
-    if not found:
+    jobs_of_file = [job for line in lines(text) if _LINE.match(line) for job in (_line(line),) if job.measured]
+    if not jobs_of_file:
         raise ImportRefused("No line of fio's terse output has any I/O.")
-    return with_repeats(measured for jobs in _tests(found) for measured in _combined(jobs, _beside(jobs[0], found)))
+    return with_repeats(
+        measured for jobs in _tests(jobs_of_file) for measured in _combined(jobs, _beside(jobs[0], jobs_of_file))
+    )
 
 
-def _tests(found: Sequence[_Line]) -> list[list[_Line]]:
+def _tests(jobs_of_file: Sequence[_Line]) -> list[list[_Line]]:
     """The jobs of one name in one group of one run. A line of an unknown run is a test of its own."""
     tests: dict[Hashable, list[_Line]] = {}
-    for place, line in enumerate(found):
+    for place, line in enumerate(jobs_of_file):
         tests.setdefault((line.name, line.group, line.run or place), []).append(line)
     return list(tests.values())
 
 
-def _beside(line: _Line, found: Sequence[_Line]) -> str:
+def _beside(line: _Line, jobs_of_file: Sequence[_Line]) -> str:
     """The names of jobs that ran at the same time."""
     if line.run is None:
-        alike = sum((other.name, other.group) == (line.name, line.group) for other in found)
+        alike = sum((other.name, other.group) == (line.name, line.group) for other in jobs_of_file)
         return f"{line.name}, {_UNKNOWN_RUN}" if alike > 1 else ""
-    together = (other.name for other in found if (other.group, other.run) == (line.group, line.run))
+    together = (other.name for other in jobs_of_file if (other.group, other.run) == (line.group, line.run))
     return ", ".join(name for name in dict.fromkeys(together) if name != line.name)
 
 
@@ -92,8 +94,8 @@ def _combined(jobs: Sequence[_Line], beside: str) -> Iterator[Measurement]:
     for direction in (*Direction, None):
         parts = [job.measured[direction] for job in jobs if direction in job.measured]
         if parts:
-            one = parts[0] if len(parts) == 1 else _sum(parts)
-            yield replace(one, other={BESIDE_JOBS: beside[:500]}) if beside else one
+            measurement = parts[0] if len(parts) == 1 else _sum(parts)
+            yield replace(measurement, other={BESIDE_JOBS: beside[:500]}) if beside else measurement
 
 
 def _sum(parts: Sequence[Measurement]) -> Measurement:
@@ -101,11 +103,11 @@ def _sum(parts: Sequence[Measurement]) -> Measurement:
     latencies = [part.latency for part in parts]
     iops = sum(part.iops or 0 for part in parts)
     whole = Latency()
-    if len({one.kind for one in latencies}) == 1 and latencies[0].kind and iops:
+    if len({latency.kind for latency in latencies}) == 1 and latencies[0].kind and iops:
         whole = Latency(
             kind=latencies[0].kind,
-            min_ns=min(one.min_ns or 0 for one in latencies),
-            max_ns=max(one.max_ns or 0 for one in latencies),
+            min_ns=min(latency.min_ns or 0 for latency in latencies),
+            max_ns=max(latency.max_ns or 0 for latency in latencies),
             mean_ns=sum((part.iops or 0) * (part.latency.mean_ns or 0) for part in parts) / iops,
         )
     return replace(
@@ -183,14 +185,14 @@ def _latency(fields: Sequence[str]) -> Latency:
 
 def _percentiles(fields: Sequence[str]) -> dict[float, float]:
     """`99.000000%=1400`; unused places are `0%=0`."""
-    found: dict[float, float] = {}
+    values: dict[float, float] = {}
     for field in fields:
         percent, sign, value = field.partition("%=")
         if not sign:
             raise ImportRefused(f"The percentile `{field[:40]}` is not understood.")
         if number(percent, "percentile"):
-            found[number(percent)] = number(value, "percentile") * US
-    return found
+            values[number(percent)] = number(value, "percentile") * US
+    return values
 
 
 def _cpu(fields: Sequence[str]) -> dict[str, float]:

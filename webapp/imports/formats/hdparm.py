@@ -28,18 +28,18 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     device = ""
     for line in lines(text):
         if named := _DEVICE.fullmatch(line.strip()):
             device = named[1]
         elif timing := _TIMING.fullmatch(line):
-            found.append(_measured(device, timing))
+            measurements.append(_measured(device, timing))
         elif line.lstrip().startswith("Timing "):
             raise ImportRefused(f"This line of hdparm is not understood or truncated: `{line.strip()[:80]}`.")
-    if not found:
+    if not measurements:
         raise ImportRefused("There is no line of hdparm with a rate in this text.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _measured(device: str, timing: re.Match[str]) -> Measurement:

@@ -39,7 +39,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     names: list[str] = []
     specifications: dict[str, list[Row]] = {}
     specification, kind, version = "", "", ""
@@ -58,10 +58,10 @@ def parse(text: str) -> list[Measurement]:
             specifications.setdefault(specification, []).extend(rows(names, [line]))
         elif kind.startswith(_HEAD) and line.startswith("ALL,"):
             row = next(rows(names, [line]))
-            found += _measured(row, specifications.get(row["Access Specification Name"], []), version)
-    if not found:
+            measurements += _measured(row, specifications.get(row["Access Specification Name"], []), version)
+    if not measurements:
         raise ImportRefused("There is no row ALL with I/O in this results file of Iometer. It may be truncated.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _measured(row: Row, specification: list[Row], version: str) -> list[Measurement]:

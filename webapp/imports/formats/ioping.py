@@ -34,7 +34,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     target, block, done = "", None, None
     for line in lines(text):
         if request := _REQUEST.match(line.lstrip("> ")):
@@ -44,14 +44,14 @@ def parse(text: str) -> list[Measurement]:
         elif result := _DONE.search(line):
             done = result
         elif done is not None and (latency := _LATENCY.search(line)):
-            found.append(_measured(target, block, done, latency))
+            measurements.append(_measured(target, block, done, latency))
             block, done = None, None
-    if not found:
+    if not measurements:
         raise ImportRefused(
             "ioping's statistics are cut off, or of a version before 0.9, which does not print whether it read or "
             "wrote. Use a newer version."
         )
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _measured(target: str, block: Printed | None, done: re.Match[str], latency: re.Match[str]) -> Measurement:

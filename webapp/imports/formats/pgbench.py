@@ -25,7 +25,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     other: dict[str, str] = {}
     metrics: dict[str, float] = {}
     for line in lines(text):
@@ -40,13 +40,13 @@ def parse(text: str) -> list[Measurement]:
             metrics = {**metrics, "transactions_per_s": number(tps[1], "tps")}
             if tps[2] == "including":  # the line after it has them without the time of connecting
                 continue
-            found.append(
+            measurements.append(
                 Measurement(
                     tool=TOOL, name=other.get("transaction type", "")[:200], direction=None, is_io=False, factors={},
                     other=other, metrics=metrics,
                 )
             )  # fmt: skip
             metrics = {}
-    if not found:
+    if not measurements:
         raise ImportRefused("pgbench printed no line with tps: its text is cut off.")
-    return with_repeats(found)
+    return with_repeats(measurements)

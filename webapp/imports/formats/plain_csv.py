@@ -128,14 +128,16 @@ def parse(text: str, mapping: Mapping[str, str] | None = None) -> list[Measureme
     table = list(rows(names, text_lines[1:], delimiter))
     doubts = _thousands(table, known) if delimiter == ";" else ()
     measured = (_measured(row, known) for row in table)
-    return with_repeats(msgspec.structs.replace(one, notes=(*one.notes, *doubts)) for one in measured)
+    return with_repeats(
+        msgspec.structs.replace(measurement, notes=(*measurement.notes, *doubts)) for measurement in measured
+    )
 
 
 def _thousands(table: Sequence[Row], known: Mapping[str, str]) -> tuple[str, ...]:
     """Where the decimal point is a comma, CSV has semicolons, and 1.000 may mean a thousand."""
     columns = [column for column, field in known.items() if field in RESULTS or _PERCENTILE.fullmatch(field)]
-    found = next((row[name] for row in table for name in columns if _THOUSANDS.fullmatch(row[name])), None)
-    return (f"The point in numbers such as {found} is read as a decimal point.",) if found else ()
+    example = next((row[name] for row in table for name in columns if _THOUSANDS.fullmatch(row[name])), None)
+    return (f"The point in numbers such as {example} is read as a decimal point.",) if example else ()
 
 
 def _known(names: list[str], mapping: Mapping[str, str]) -> dict[str, str]:
@@ -191,26 +193,27 @@ def figures(row: Row, known: Mapping[str, str]) -> Figures:
 
 
 def _measured(row: Row, known: Mapping[str, str]) -> Measurement:
-    found = figures(row, known)
-    if not found.rates and found.latency == Latency():
+    row_figures = figures(row, known)
+    if not row_figures.rates and row_figures.latency == Latency():
         raise ImportRefused("A row has no result: no IOPS, no bandwidth and no latency.")
     texts = {field: row[column] for column, field in known.items() if field in ("direction", "name", *LABELS)}
     labels = {name: texts[name][:500] for name in LABELS if texts.get(name)}
     return Measurement(
         tool=TOOL,
         name=texts.get("name", "")[:200],
-        direction=direction(texts.get("direction", ""), found.factors),
-        factors=found.factors,
+        direction=direction(texts.get("direction", ""), row_figures.factors),
+        factors=row_figures.factors,
         other={name[:200]: text[:500] for name, text in row.items() if name not in known and text} | labels,
-        **found.rates,  # type: ignore[arg-type]
-        latency=found.latency,
-        notes=_notes(found),
+        **row_figures.rates,  # type: ignore[arg-type]
+        latency=row_figures.latency,
+        notes=_notes(row_figures),
     )
 
 
-def _notes(found: Figures) -> tuple[str, ...]:
+def _notes(row_figures: Figures) -> tuple[str, ...]:
     """A column may have another unit than its field."""
-    block, moved, iops = found.factors.get("block_size"), found.rates.get("bytes_per_s"), found.rates.get("iops")
+    block, rates = row_figures.factors.get("block_size"), row_figures.rates
+    moved, iops = rates.get("bytes_per_s"), rates.get("iops")
     if not isinstance(block, int) or not moved or not iops:
         return ()
     ratio = moved / (iops * block)

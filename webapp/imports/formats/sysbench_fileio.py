@@ -62,12 +62,12 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = [measured for version, run in _runs(lines(text)) for measured in _Run(version, run).measurements()]
-    if not found:
+    measurements = [measured for version, run in _runs(lines(text)) for measured in _Run(version, run).measurements()]
+    if not measurements:
         error = next((line for line in lines(text) if line.startswith("FATAL: ")), "")
         because = f"It ended with an error: {error[:200]}" if error else "Import the text of `sysbench fileio run`."
         raise ImportRefused(f"There is no result of sysbench fileio in this text. {because}")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _runs(text_lines: list[str]) -> list[tuple[str, list[str]]]:
@@ -89,7 +89,7 @@ class _Run:
 
     def __init__(self, version: str, run: list[str]) -> None:
         self.version = version
-        self.found: dict[str, re.Match[str]] = {}
+        self.matches: dict[str, re.Match[str]] = {}
         self.intervals: list[re.Match[str]] = []
         for line in run:
             if interval := _INTERVAL.fullmatch(line):
@@ -97,59 +97,59 @@ class _Run:
                 continue
             for name, pattern in _LINES.items():
                 if match := pattern.fullmatch(line):
-                    self.found.setdefault(name, match)
+                    self.matches.setdefault(name, match)
                     break
 
     def measurements(self) -> list[Measurement]:
         for needed in ("mode", "block", "time"):
-            if needed not in self.found and not (needed == "time" and self._has_throughputs()):
+            if needed not in self.matches and not (needed == "time" and self._has_throughputs()):
                 raise ImportRefused(f"A run of sysbench has no line for its {needed}: the file is truncated.")
-        found = [
+        results = [
             self._measured(direction, rates)
             for direction, rates in ((Direction.READ, self._rates(0)), (Direction.WRITE, self._rates(1)))
             if rates["iops"]
         ]
-        if len(found) < 2:
-            return found
-        latency = found[0].latency
-        of_both = replace(found[0], direction=None, iops=None, bytes_per_s=None, ios=None, bytes=None, series=())
+        if len(results) < 2:
+            return results
+        latency = results[0].latency
+        of_both = replace(results[0], direction=None, iops=None, bytes_per_s=None, ios=None, bytes=None, series=())
         printed = latency.percentiles or latency.mean_ns is not None or latency.max_ns is not None
-        return [*(replace(one, latency=Latency()) for one in found), *([of_both] if printed else [])]
+        return [*(replace(result, latency=Latency()) for result in results), *([of_both] if printed else [])]
 
     def _rates(self, place: int) -> dict[str, float | int | None]:
         """Of reads (0) or writes (1)."""
         if self._has_throughputs():
-            throughput = self.found[_THROUGHPUTS[place]]
+            throughput = self.matches[_THROUGHPUTS[place]]
             return {"iops": number(throughput[1], "IOPS"), "bytes_per_s": number(throughput[2], "MiB/s") * MIB}
-        seconds = number(self.found["time"][1], "time")
-        if "operations" in self.found:  # 0.4
-            count, block = whole(self.found["operations"][1 + place], "number of operations"), self._block()
+        seconds = number(self.matches["time"][1], "time")
+        if "operations" in self.matches:  # 0.4
+            count, block = whole(self.matches["operations"][1 + place], "number of operations"), self._block()
             rate = count / seconds if seconds else 0.0
             return {"iops": rate, "bytes_per_s": rate * block, "ios": count, "bytes": count * block}
         ios, moved = ("reads", "writes")[place], ("read", "written")[place]
-        if ios not in self.found or moved not in self.found:
+        if ios not in self.matches or moved not in self.matches:
             raise ImportRefused(f"A run of sysbench has no line `{ios}/s` or `{moved}, MiB/s`: the file is truncated.")
-        rate, mib_per_s = number(self.found[ios][1], ios), number(self.found[moved][1], moved)
+        rate, mib_per_s = number(self.matches[ios][1], ios), number(self.matches[moved][1], moved)
         return {"iops": rate, "bytes_per_s": mib_per_s * MIB}
 
     def _has_throughputs(self) -> bool:
         """As 1.1 prints them, without a time."""
-        return all(name in self.found for name in _THROUGHPUTS)
+        return all(name in self.matches for name in _THROUGHPUTS)
 
     def _block(self) -> int:
-        return size(self.found["block"][1], "block size")
+        return size(self.matches["block"][1], "block size")
 
     def _measured(self, direction: Direction, rates: Mapping[str, float | int | None]) -> Measurement:
         factors, other = sorted_factors(self._stated())
         return Measurement(
             tool=TOOL,
             tool_version=self.version,
-            name=self.found["mode"][1],
+            name=self.matches["mode"][1],
             direction=direction,
             factors=factors,
             other=other | self._other(),
             **rates,  # type: ignore[arg-type]
-            runtime_ms=round(number(self.found["time"][1]) * 1000) if "time" in self.found else None,
+            runtime_ms=round(number(self.matches["time"][1]) * 1000) if "time" in self.matches else None,
             latency=self._latency(),
             series=self._series(2 if direction is Direction.READ else 3),
             notes=self._notes(),
@@ -157,16 +157,19 @@ class _Run:
 
     def _stated(self) -> dict[str, Value]:
         stated: dict[str, Value] = {"block_size": self._block()}
-        if (mode := self.found["mode"][1]) in _MODES:
+        if (mode := self.matches["mode"][1]) in _MODES:
             stated["pattern"] = _MODES[mode]
-        if "threads" in self.found:
-            stated["numjobs"] = whole(self.found["threads"][1])
-        if "files" in self.found:
-            stated |= {"files": whole(self.found["files"][1]), "size": size(self.found["files"][2], "file size")}
-        if "io_mode" in self.found and self.found["io_mode"][1] == "synchronous":
+        if "threads" in self.matches:
+            stated["numjobs"] = whole(self.matches["threads"][1])
+        if "files" in self.matches:
+            stated |= {
+                "files": whole(self.matches["files"][1]),
+                "size": size(self.matches["files"][2], "file size"),
+            }
+        if "io_mode" in self.matches and self.matches["io_mode"][1] == "synchronous":
             stated["iodepth"] = 1
-        if "flags" in self.found:
-            stated["direct"] = self.found["flags"][1] in ("directio", "direct", "16384")  # O_DIRECT on x86
+        if "flags" in self.matches:
+            stated["direct"] = self.matches["flags"][1] in ("directio", "direct", "16384")  # O_DIRECT on x86
         percent = self._read_percent()
         if stated.get("pattern") == "randrw" and percent == round(percent):
             stated["read_percent"] = round(percent)
@@ -174,24 +177,24 @@ class _Run:
 
     def _read_percent(self) -> float:
         """Of the ratio reads / writes, which sysbench prints with two decimals."""
-        ratio = number(self.found["ratio"][1]) if "ratio" in self.found else 0
+        ratio = number(self.matches["ratio"][1]) if "ratio" in self.matches else 0
         return round(100 * ratio / (1 + ratio), 6)
 
     def _other(self) -> dict[str, str]:
         names = {"io_mode": "I/O mode", "flags": "file open flags", "ratio": "reads / writes"}
-        if self.found["mode"][1] != "random r/w" or self._read_percent() % 1 == 0:
+        if self.matches["mode"][1] != "random r/w" or self._read_percent() % 1 == 0:
             names.pop("ratio")
-        return {label: self.found[name][1] for name, label in names.items() if name in self.found}
+        return {label: self.matches[name][1] for name, label in names.items() if name in self.matches}
 
     def _latency(self) -> Latency:
-        values = {name: self._ns(self.found[name], 1) for name in ("min", "avg", "max") if name in self.found}
-        percentile = self.found.get("percentile")
+        values = {name: self._ns(self.matches[name], 1) for name in ("min", "avg", "max") if name in self.matches}
+        percentile = self.matches.get("percentile")
         return Latency(
             min_ns=values.get("min"),
             mean_ns=values.get("avg"),
             max_ns=values.get("max"),
             percentiles={number(percentile[1]): self._ns(percentile, 2)} if percentile else {},
-            step_ns=max((_step_ns(self.found[name], 1) for name in values), default=0),
+            step_ns=max((_step_ns(self.matches[name], 1) for name in values), default=0),
             percentile_step_ns=_step_ns(percentile, 2) if percentile else 0,
         )
 
@@ -211,13 +214,13 @@ class _Run:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        if "operations" not in self.found:
+        if "operations" not in self.matches:
             notes.append("Latencies as printed, to a hundredth of a ms.")
         else:
             notes.append("Rates are the number of operations divided by the time.")
-        if self.found["mode"][1] == "random r/w":
+        if self.matches["mode"][1] == "random r/w":
             notes.append("The latency is of reads and writes together.")
-        elif "write" in self.found["mode"][1] and "operations" not in self.found:
+        elif "write" in self.matches["mode"][1] and "operations" not in self.matches:
             notes.append("The latency is of writes and fsync together.")
         return tuple(notes)
 

@@ -33,7 +33,7 @@ def _is_head(words: list[str]) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     names: list[str] = []
     intervals: list[_Interval] = []
     for line in lines(text):
@@ -43,15 +43,15 @@ def parse(text: str) -> list[Measurement]:
         elif names and len(words) > 2 and not line.lstrip().startswith(("*", "<")):
             row = _row(names, words)
             if row["Interval"].startswith("avg"):
-                found += _measured(row, intervals)
+                measurements += _measured(row, intervals)
                 intervals = []
             elif row["Interval"].isdigit():
                 if row["Interval"] == "1":  # of the next run; the one before may have ended without an average
                     intervals = []
                 intervals.append(_interval(row))
-    if not found:
+    if not measurements:
         raise ImportRefused("This flat file of Vdbench has no average of a run. It may be truncated.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _row(names: list[str], words: list[str]) -> Row:
@@ -119,16 +119,16 @@ def _stated(row: Row) -> tuple[dict[str, Value], dict[str, str]]:
 
 
 def _metrics(row: Row, *, mixed: bool) -> dict[str, float]:
-    found = {
+    metrics = {
         name: value
         for name, column in (("cpu_used_percent", "cpu_used"), ("queue_depth", "queue_depth"))
         if (value := _value(row, column)) is not None
     }
     if not mixed:
-        return found
+        return metrics
     columns = (("read_latency_mean_ns", "read_resp"), ("write_latency_mean_ns", "write_resp"))
     latencies = {name: value for name, column in columns if (value := _ns(row, column)) is not None}
-    return found | latencies | {"read_percent": _value(row, "read%") or 0}
+    return metrics | latencies | {"read_percent": _value(row, "read%") or 0}
 
 
 def _series(intervals: Sequence[_Interval]) -> tuple[Point, ...]:

@@ -46,16 +46,16 @@ def _read(paths: Mapping[str, Path], budget: Budget) -> Found:
     yield from _left_out(budget)
 
 
-def _clocked(found: Found, budget: Budget) -> Found:
+def _clocked(files: Found, budget: Budget) -> Found:
     """Count the time of the reading, without that of the caller between two files."""
     while True:
         budget.start_clock()
-        item = next(found, None)
+        file = next(files, None)
         budget.stop_clock()
-        if item is None:
+        if file is None:
             return
-        yield item
-        del item  # otherwise its text is in memory while the next one is read
+        yield file
+        del file  # otherwise its text is in memory while the next one is read
 
 
 def _left_out(budget: Budget) -> Found:

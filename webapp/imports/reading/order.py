@@ -52,20 +52,20 @@ class LogSpool:
     def __exit__(self, *_: object) -> None:
         self._texts.close()
 
-    def without_logs(self, found: Iterable[Read | Refused | LeftOut]) -> Iterator[Read | Refused | LeftOut]:
+    def without_logs(self, files: Iterable[Read | Refused | LeftOut]) -> Iterator[Read | Refused | LeftOut]:
         """Keep the logs, and return the other files at once."""
-        for each in found:
-            name = log_name(each.path)
-            if name is None or (isinstance(each, LeftOut) and name.trial not in self._trials):
-                yield each
-            elif isinstance(each, Read):
+        for file in files:
+            name = log_name(file.path)
+            if name is None or (isinstance(file, LeftOut) and name.trial not in self._trials):
+                yield file
+            elif isinstance(file, Read):
                 self._trials.add(name.trial)
                 begin = self._texts.tell()
-                length = self._texts.write(each.text.encode("utf-8", "surrogatepass"))
-                self._held.append((each.path, begin, length))
+                length = self._texts.write(file.text.encode("utf-8", "surrogatepass"))
+                self._held.append((file.path, begin, length))
             else:
-                self._refused.append(each)
-            del each  # otherwise its text is in memory while the next one is read
+                self._refused.append(file)
+            del file  # otherwise its text is in memory while the next one is read
 
     def logs(self) -> Iterator[Read | Refused | LeftOut]:
         """The logs, those of one trial together."""

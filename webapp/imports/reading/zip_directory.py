@@ -124,10 +124,10 @@ def _with_zip64(extra: bytes, *fields: int) -> list[int]:
         kind, length = struct.unpack_from("<HH", extra, place)
         if kind == _ZIP64:
             values = iter(struct.unpack_from(f"<{min(length, len(extra) - place - 4) // 8}Q", extra, place + 4))
-            found = [next(values, None) if field == _IN_ZIP64 else field for field in fields]
-            if None in found:
+            sizes = [next(values, None) if field == _IN_ZIP64 else field for field in fields]
+            if None in sizes:
                 raise _damaged("an entry lacks its size")
-            return [field for field in found if field is not None]
+            return [field for field in sizes if field is not None]
         place += 4 + length
     return list(fields)
 

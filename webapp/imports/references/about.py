@@ -148,13 +148,13 @@ def _check(folder: Path, text: str, about: About) -> None:
     _check_stated(folder, text, about.factors, about.labels, None)
     for number, file in enumerate(about.files):
         _check_stated(folder, text, file.factors, file.labels, number)
-        if file.name in (one.name for one in about.files[:number]):
+        if file.name in (other_file.name for other_file in about.files[:number]):
             raise _damaged(folder, line_of(text, "name", file=number), f"`{file.name}` is named twice.")
         if not (folder / file.name).is_file() or Path(file.name).name != file.name:
             raise _damaged(folder, line_of(text, "name", file=number), f"There is no file `{file.name}` in the folder.")
         if file.name.endswith(".csv") != bool(file.tool):
             raise _damaged(folder, line_of(text, "tool", file=number), "Only a table (.csv) needs a tool.")
-    if unused := {one.name for one in folder.iterdir()} - {NAME, *(file.name for file in about.files)}:
+    if unused := {entry.name for entry in folder.iterdir()} - {NAME, *(file.name for file in about.files)}:
         raise _damaged(folder, 1, f"No `[[files]]` table names `{min(unused)}`.")
 
 

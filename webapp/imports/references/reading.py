@@ -52,7 +52,7 @@ class RowDamaged(Exception):
 
 def read(text: str, tool: str, factors: Mapping[str, Value]) -> list[Row]:
     """`factors` are those of all rows, unless a row states another value. Raises RowDamaged."""
-    found = []
+    rows = []
     columns: list[str] = []
     for line, content in enumerate(lines(text), start=1):
         if not content.strip():
@@ -60,12 +60,12 @@ def read(text: str, tool: str, factors: Mapping[str, Value]) -> list[Row]:
         try:
             cells = fields(content)
             if columns:
-                found.append(_row(_named(columns, cells), tool, factors))
+                rows.append(_row(_named(columns, cells), tool, factors))
             else:
                 columns = _checked(cells)
         except ImportRefused as error:
             raise RowDamaged(line, str(error)) from error
-    return found
+    return rows
 
 
 def _checked(columns: list[str]) -> list[str]:
@@ -88,20 +88,20 @@ def _named(columns: list[str], cells: list[str]) -> dict[str, str]:
 
 
 def _row(row: Mapping[str, str], tool: str, common: Mapping[str, Value]) -> Row:
-    found = figures(row, {name: name for name in row if is_field(name) and name not in _TEXTS})
+    row_figures = figures(row, {name: name for name in row if is_field(name) and name not in _TEXTS})
     metrics = _metrics(row)
-    is_io = bool(found.rates) or found.latency != Latency()
+    is_io = bool(row_figures.rates) or row_figures.latency != Latency()
     if not is_io and not metrics:
         raise ImportRefused("The row has no figure.")
-    factors = {**common, **found.factors}
+    factors = {**common, **row_figures.factors}
     note = row.get("note", "")
     measurement = Measurement(
         tool=tool,
         name=row.get("name", ""),
         direction=direction(row.get("direction", "") if is_io else "mixed", factors),
         factors=factors,
-        **found.rates,  # type: ignore[arg-type]
-        latency=found.latency,
+        **row_figures.rates,  # type: ignore[arg-type]
+        latency=row_figures.latency,
         metrics=metrics,
         notes=(note,) if note else (),
     )
@@ -146,7 +146,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 def references(folder: Path | None = None) -> tuple[Reference, ...]:
     """All references by slug. Raises ReferenceDamaged, which names the file and the line."""
-    return tuple(_reference(one) for one in sorted((folder or DATA).iterdir()))
+    return tuple(_reference(reference_folder) for reference_folder in sorted((folder or DATA).iterdir()))
 
 
 def _reference(folder: Path) -> Reference:
@@ -242,8 +242,10 @@ def load_references() -> Loaded:
     Raises ReferenceDamaged before anything is stored.
     """
     library = references()
-    stored = {one.slug for one in library if store_reference(_published(one), _files(one)) is not None}
-    slugs = {one.slug for one in library}
+    stored = {
+        reference.slug for reference in library if store_reference(_published(reference), _files(reference)) is not None
+    }
+    slugs = {reference.slug for reference in library}
     removed = remove_references(keep=slugs)
     return Loaded(tuple(sorted(stored)), tuple(sorted(slugs - stored)), removed)
 

@@ -245,7 +245,7 @@ def _report(query: str, selection: Selection) -> BenchReport:
     charts = [curve_chart(curve, names, colours, lines) for curve in comparison.curves]
     charts += [ladder_chart(comparison.ladder, names, colours)] if comparison.ladder else []
     return BenchReport(
-        columns=tuple(_columns(comparison)),
+        columns=tuple(_column(comparison, product, rows) for product, rows in comparison.read.rows.items()),
         shared=shared_words(comparison),
         header=tuple(specification for specification in comparison.header if not specification.repeats(names.values())),
         differing=comparison.differing,
@@ -263,10 +263,6 @@ def _report(query: str, selection: Selection) -> BenchReport:
         advice=tuple(advice.why for advice in comparison.advice),
         held=tuple(f"{factor_words(name)} {level}" for name, level in comparison.selection.held),
     )
-
-
-def _columns(compared: SideBySide) -> Sequence[ReportColumn]:
-    return [_column(compared, product, rows) for product, rows in compared.read.rows.items()]
 
 
 def _column(compared: SideBySide, product: Product, rows: Sequence[ResultRow]) -> ReportColumn:

@@ -250,23 +250,19 @@ class BenchContext(TypedDict):
     ignored: list[tuple[str, str]]
 
 
-def _found(comparison: SideBySide) -> Found:
-    return Found(comparison.shared, comparison.apart, comparison.per_price, comparison.findings)
-
-
 def _context(data: QueryDict, comparison: SideBySide) -> BenchContext:
-    names = comparison.matched.names
+    names, ladder = comparison.matched.names, comparison.ladder
     made = answer(comparison)
     ceilings = ceilings_of(data, comparison)
     lines = drawn(ceilings.bounds)
     shown = [curve for curve in comparison.curves if curve.is_shared or len(comparison.products) == 1]
     single = [curve for curve in comparison.curves if curve not in shown]
     charts = [curve_chart(curve, names, comparison.colours, lines) for curve in (*shown, *single)]
-    charts += [ladder_chart(comparison.ladder, names, comparison.colours)] if comparison.ladder else []
+    charts += [ladder_chart(ladder, names, comparison.colours)] if ladder else []
     columns = columns_of(data, comparison)
     absent = in_place_of_values(comparison)
     return {
-        "found": _found(comparison),
+        "found": Found(comparison.shared, comparison.apart, comparison.per_price, comparison.findings),
         "sections": sections(made, whole="all" in data, lacking=lacking_of(comparison, made, columns)),
         "header": [specification for specification in comparison.header if not specification.repeats(names.values())],
         "columns": columns,
@@ -277,9 +273,9 @@ def _context(data: QueryDict, comparison: SideBySide) -> BenchContext:
         "single_curves": [curve_table(curve, names, absent) for curve in single],
         "curves_shown": len(shown),
         "ladder_chart": len(shown) + len(single),
-        "ladder": ladder_table(comparison.ladder) if comparison.ladder else None,
-        "ladders": _ladders(comparison),
-        "slow": [names[product] for product in comparison.ladder.slow] if comparison.ladder else [],
+        "ladder": ladder_table(ladder) if ladder else None,
+        "ladders": options_of(comparison.ladders.items(), ladder.key if ladder else ""),
+        "slow": [names[product] for product in ladder.slow] if ladder else [],
         "charts": BenchCharts(charts=tuple(charts)),
         "metrics": [
             (text, with_value(data, metric=key), key == comparison.selection.choice) for key, text in CHOICES.items()
@@ -301,10 +297,6 @@ def _context(data: QueryDict, comparison: SideBySide) -> BenchContext:
             (factor_words(name), _without_ignored(data, name)) for name in sorted(comparison.selection.ignored)
         ],
     }
-
-
-def _ladders(comparison: SideBySide) -> tuple[Option, ...]:
-    return options_of(comparison.ladders.items(), comparison.ladder.key if comparison.ladder else "")
 
 
 def _without_ignored(data: QueryDict, name: str) -> str:

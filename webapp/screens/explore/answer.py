@@ -70,9 +70,9 @@ def reference_lines(selected: Selected, comparison: Comparison, options: ViewOpt
         return None
     lines = list(_baselines(selected, comparison)) if options.lines != PUBLISHED else []
     left_out = 0
-    for found in _published(selected, comparison) if options.lines != BASELINES else ():
-        lines += found[:MOST_LINES]
-        left_out += len(found[MOST_LINES:])
+    for chart_lines in _published(selected, comparison) if options.lines != BASELINES else ():
+        lines += chart_lines[:MOST_LINES]
+        left_out += len(chart_lines[MOST_LINES:])
     return ReferenceLines(tuple(lines), left_out, tuple(_table(lines, comparison)))
 
 
@@ -90,16 +90,16 @@ def _published(selected: Selected, comparison: Comparison) -> Iterator[list[Refe
     """The lines of each chart: first those with the most levels."""
     known, workloads = _library(selected), _workloads(selected)
     for panel, chart in enumerate(comparison.panels):
-        found: dict[LineKey, dict[int, list[ResultRow]]] = {}
+        rows_by_line: dict[LineKey, dict[int, list[ResultRow]]] = {}
         for level, x in enumerate(selected.grouped.x):
             cells = workloads.get((chart.key, x.key), ())
             for row in known:
-                if any(all(_agrees(row, one) for one in cell) for cell in cells):
-                    found.setdefault(_line_key(row, selected.query.x), {}).setdefault(level, []).append(row)
-        names = _names([next(iter(levels.values()))[0] for levels in found.values()], selected.query.x)
+                if any(all(_agrees(row, result) for result in cell) for cell in cells):
+                    rows_by_line.setdefault(_line_key(row, selected.query.x), {}).setdefault(level, []).append(row)
+        names = _names([next(iter(levels.values()))[0] for levels in rows_by_line.values()], selected.query.x)
         lines = [
             _line(panel, name, _reference_lines_means(levels, selected), selected)
-            for name, levels in zip(names, found.values(), strict=True)
+            for name, levels in zip(names, rows_by_line.values(), strict=True)
         ]
         yield sorted(lines, key=lambda line: (-len(line.points), line.name))
 
@@ -121,11 +121,11 @@ def _library(selected: Selected) -> list[ResultRow]:
 
 def _workloads(selected: Selected) -> dict[tuple[str, str], list[list[ResultRow]]]:
     """By chart and level: of each series, one result of each direction and point."""
-    found: dict[tuple[str, str], list[list[ResultRow]]] = {}
+    rows_by_place: dict[tuple[str, str], list[list[ResultRow]]] = {}
     for (panel, _, x), rows in selected.grouped.cells.items():
         different = {(row.direction, row.point_key): row for row in rows}
-        found.setdefault((panel, x), []).append(list(different.values()))
-    return found
+        rows_by_place.setdefault((panel, x), []).append(list(different.values()))
+    return rows_by_place
 
 
 def _agrees(published: ResultRow, measured: ResultRow) -> bool:
@@ -150,8 +150,8 @@ def _names(rows: Sequence[ResultRow], x: str) -> Iterator[str]:
     for row in rows:
         alike.setdefault(row.imported, []).append(_traits(row, x))
     for row in rows:
-        own, others = _traits(row, x), alike[row.imported]
-        apart = [text for name, text in own.items() if any(other.get(name) != text for other in others)]
+        row_traits, others = _traits(row, x), alike[row.imported]
+        apart = [text for name, text in row_traits.items() if any(other.get(name) != text for other in others)]
         unstated = [label_of(name).lower() for name in (DEPTH, JOBS) if name not in row.point]
         stated = f" ({', '.join(unstated)} not stated)" if unstated else ""
         yield ", ".join(dict.fromkeys((row.import_title, *filter(None, apart)))) + stated
@@ -166,33 +166,35 @@ def _baselines(selected: Selected, comparison: Comparison) -> Iterator[Reference
     plans, targets = {row.plan for row in selected.rows}, {row.target_name for row in selected.rows}
     known = Baseline.objects.filter(plan__slug__in=plans).exclude(run=None)
     known = known.select_related("plan", "run", "target__host")
-    fitting = [one for one in known if str(one.target) in targets and metric.key in one.tolerances]
-    for one in fitting[:MOST_BASELINES]:
-        tolerance = one.tolerances[metric.key]
+    fitting = [baseline for baseline in known if str(baseline.target) in targets and metric.key in baseline.tolerances]
+    for baseline in fitting[:MOST_BASELINES]:
+        tolerance = baseline.tolerances[metric.key]
         limit = 1 + tolerance / 100 if metric.lower_is_better else 1 - tolerance / 100
         sign = "+" if metric.lower_is_better else "−"
-        for panel, series, values in _values_of(one, selected, comparison):
-            name = f"Baseline {one.name}{f', {series}' if series else ''}"
+        for panel, series, values in _values_of(baseline, selected, comparison):
+            name = f"Baseline {baseline.name}{f', {series}' if series else ''}"
             yield _line(panel, name, values, selected)
             limits = {level: value * limit for level, value in values.items()}
             yield _line(panel, f"{name}: limit {sign}{tolerance:g} %", limits, selected)
 
 
 def _values_of(
-    one: Baseline, selected: Selected, comparison: Comparison
+    baseline: Baseline, selected: Selected, comparison: Comparison
 ) -> Iterator[tuple[int, str, dict[int, float]]]:
     """Chart, name of the series ("" if it is the only one) and the mean of each level, as verdicts compare it."""
-    assert one.run is not None  # `_baselines` leaves out imports
+    assert baseline.run is not None  # `_baselines` leaves out imports
     query = selected.query
-    asked = replace(query.results, runs=(one.run.number,), plans=(one.plan.slug,), targets=(str(one.target),))
-    found = select(replace(query, baseline="", by_direction=False, results=asked)).grouped
-    values, levels = measured(found, selected.metric), {x.key: level for level, x in enumerate(selected.grouped.x)}
+    results_filter = replace(
+        query.results, runs=(baseline.run.number,), plans=(baseline.plan.slug,), targets=(str(baseline.target),)
+    )
+    grouped = select(replace(query, baseline="", by_direction=False, results=results_filter)).grouped
+    values, levels = measured(grouped, selected.metric), {x.key: level for level, x in enumerate(selected.grouped.x)}
     for panel, chart in enumerate(comparison.panels):
-        for series in found.series:
-            keys = {levels[x.key]: (chart.key, series.key, x.key) for x in found.x if x.key in levels}
+        for series in grouped.series:
+            keys = {levels[x.key]: (chart.key, series.key, x.key) for x in grouped.x if x.key in levels}
             known = {level: values[key].mean for level, key in keys.items() if key in values}
             if known:
-                yield panel, series.text if len(found.series) > 1 else "", known
+                yield panel, series.text if len(grouped.series) > 1 else "", known
 
 
 def _line(panel: int, name: str, means: Mapping[int, float], selected: Selected) -> ReferenceLine:
@@ -227,13 +229,13 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     charts of their own, because a latency has no value for both; else the directions of a trial are one value."""
     observed = with_observed(selected.rows, against_of(options, selected.metric, selected.rows))
     metric, against = selected.metric, observed.metric
-    of_latency = any(each.shown_as == "latency" and each.column for each in (metric, against))
+    of_latency = any(axis_metric.shown_as == "latency" and axis_metric.column for axis_metric in (metric, against))
     known = observed.rows if of_latency else totals(observed.rows)
     rows = tuple(row for row in known if against.of(row) is not None and metric.of(row) is not None)
     shown = for_latencies(replace(selected, rows=rows))
     grouped = shown.grouped
-    values = [measured(grouped, each) for each in (metric, against)]
-    means = {key: [each[key].mean for each in values] for key in grouped.cells}
+    values = [measured(grouped, axis_metric) for axis_metric in (metric, against)]
+    means = {key: [axis_metric[key].mean for axis_metric in values] for key in grouped.cells}
     baseline = baseline_of(shown.query, grouped) if rows else Level("", "", None)
 
     def points(panel: Level, series: Level) -> Sequence[ScatterPoint]:
@@ -243,9 +245,9 @@ def scatter_of(selected: Selected, options: ViewOptions) -> tuple[ScatterCharts,
     def lines(panel: Level) -> tuple[ScatterSeries, ...]:
         made = ((series, points(panel, series)) for series in grouped.series)
         return tuple(
-            ScatterSeries(name=series.text, is_baseline=series.key == baseline.key, points=tuple(found))
-            for series, found in made
-            if found
+            ScatterSeries(name=series.text, is_baseline=series.key == baseline.key, points=tuple(series_points))
+            for series, series_points in made
+            if series_points
         )
 
     charts = ScatterCharts(
@@ -340,6 +342,6 @@ def packed(query: str) -> bytes:
 
 def _answer_now(query: str) -> Answer:
     pairs = parse_qsl(query)
-    asked, options = read_query(split(pairs)[0]), read_options(pairs)
-    scopes = scopes_of(asked.results)
-    return answered(Question((query,), scopes, Answer, lambda: answer_of(select(asked), options)))
+    compare_query, options = read_query(split(pairs)[0]), read_options(pairs)
+    scopes = scopes_of(compare_query.results)
+    return answered(Question((query,), scopes, Answer, lambda: answer_of(select(compare_query), options)))

@@ -78,7 +78,7 @@ def _drawing(saved: SavedComparison) -> tuple[Drawing, str]:
     except Refusal as refusal:
         return Drawing(saved.title, notes=[str(refusal)]), ""
     comparison, options = answer.comparison, read_options(parse_qsl(saved.query))
-    notes = [*_missing(answer, options), *comparison.warnings, *_said(comparison)]
+    notes = [*_missing(answer, options), *comparison.warnings, *_conclusions(comparison)]
     drawing = explore_drawing(answer, options, saved.title, notes)
     return drawing, f", {comparison.results} results. {comparison.verdict}"
 
@@ -96,9 +96,9 @@ def _missing(answer: Answer, options: ViewOptions) -> list[str]:
     return []
 
 
-def _said(comparison: Comparison) -> list[str]:
+def _conclusions(comparison: Comparison) -> list[str]:
     """The first conclusions, and the number of the others."""
-    found = [f"{panel}: {said}" if panel else said for panel, said in sentences_of(comparison)]
-    more = len(found) - SENTENCES
+    conclusions = [f"{panel}: {sentence}" if panel else sentence for panel, sentence in sentences_of(comparison)]
+    more = len(conclusions) - SENTENCES
     left_out = [f"{more} more conclusion{'' if more == 1 else 's'} in the report."] if more > 0 else []
-    return [*found[:SENTENCES], *left_out]
+    return [*conclusions[:SENTENCES], *left_out]

@@ -101,8 +101,8 @@ def _centre(row: int, column: int) -> Place:
     return (column + 0.5) * CELL_WIDTH, (row + 0.5) * CELL_HEIGHT
 
 
-def _between(one: Place, other: Place, share: float) -> Place:
-    return one[0] + share * (other[0] - one[0]), one[1] + share * (other[1] - one[1])
+def _between(first: Place, second: Place, share: float) -> Place:
+    return first[0] + share * (second[0] - first[0]), first[1] + share * (second[1] - first[1])
 
 
 def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place | None:
@@ -122,9 +122,9 @@ def _label_place(segments: Sequence[Segment], taken: Sequence[Place]) -> Place |
     return None
 
 
-def _apart(one: Place, other: Place) -> float:
+def _apart(first: Place, second: Place) -> float:
     """Below 1, the texts at both places overlap; more than 2 is as good as 2."""
-    return min(2.0, max(abs(one[0] - other[0]) / NUMBER_WIDTH, abs(one[1] - other[1]) / NUMBER_HEIGHT))
+    return min(2.0, max(abs(first[0] - second[0]) / NUMBER_WIDTH, abs(first[1] - second[1]) / NUMBER_HEIGHT))
 
 
 Made = Callable[[Cell, Series], "HeatCell"]
@@ -217,12 +217,12 @@ def _values(comparison: Comparison) -> Heat:
         return HeatCell(cell.text, f"s{scale.step(cell.summary.mean)}", title, cell.doubts)
 
     def with_contours(panel: Panel) -> HeatMap:
-        found = _map(panel, comparison, made)
+        heat_map = _map(panel, comparison, made)
         if not _has_numbers(comparison):
-            return found
+            return heat_map
         lines = contours(_grid(panel), log=scale.log, written=metric.format)
-        size = len(found.levels) * CELL_WIDTH, len(found.rows) * CELL_HEIGHT
-        return replace(found, contours=lines, width=size[0], height=size[1])
+        size = len(heat_map.levels) * CELL_WIDTH, len(heat_map.rows) * CELL_HEIGHT
+        return replace(heat_map, contours=lines, width=size[0], height=size[1])
 
     steps = range(STEPS) if high > low else (NEUTRAL,)
     better = "lower" if comparison.lower_is_better else "higher"
@@ -243,7 +243,7 @@ def _has_numbers(comparison: Comparison) -> bool:
 def _grid(panel: Panel) -> list[list[float | None]]:
     used = sorted({cell.level for series in panel.series for cell in series.cells})
     means = [{cell.level: cell.summary.mean for cell in series.cells} for series in panel.series]
-    return [[own.get(level) for level in used] for own in means]
+    return [[series_means.get(level) for level in used] for series_means in means]
 
 
 # ---- ratios

@@ -117,9 +117,13 @@ def _along_other_axes(chosen: Resolved, rows: Sequence[ResultRow], by_metric: di
     """The same comparison along each axis of load that it holds fixed, at the lowest load of its own axis."""
     pairs = chosen.fitted.pairs
     x = dict(pairs).get("x", "")
-    held = [key.removeprefix(FACTOR_PREFIX) for key, _ in pairs if key.startswith(FACTOR_PREFIX)]
+    fixed_factors = [key.removeprefix(FACTOR_PREFIX) for key, _ in pairs if key.startswith(FACTOR_PREFIX)]
     lowest = min((level for row in rows if isinstance(level := row.point.get(x), int)), default=None)
-    for name in [each for each in dict.fromkeys(held) if each in AXES and each != x and lowest is not None]:
+    for name in [
+        fixed_factor
+        for fixed_factor in dict.fromkeys(fixed_factors)
+        if fixed_factor in AXES and fixed_factor != x and lowest is not None
+    ]:
         if len({row.point.get(name) for row in rows}) < MIN_LEVELS:
             continue
         others = [(key, value) for key, value in pairs if key not in ("x", f"{FACTOR_PREFIX}{name}")]
@@ -167,12 +171,12 @@ def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
     at most 2 % by chance, and the means must be `FASTER` apart."""
     metric = metric_named(metric_of(rows))
     for table in dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows):
-        own = [row for row in rows if row.facts.get(TABLE_LABEL, "") == table]
-        reads, writes = ([v for row in own if row.direction == way and (v := metric.of(row))] for way in _WAYS)
+        table_rows = [row for row in rows if row.facts.get(TABLE_LABEL, "") == table]
+        reads, writes = ([v for row in table_rows if row.direction == way and (v := metric.of(row))] for way in _WAYS)
         if not metric.is_speed or not reads or not writes or comb(len(reads) + len(writes), len(reads)) < ORDERS:
             continue
         ratio = geometric_mean(writes) / geometric_mean(reads)
-        if min(writes) > max(reads) and ratio >= FASTER and len({row.test for row in own}) == len(own):
+        if min(writes) > max(reads) and ratio >= FASTER and len({row.test for row in table_rows}) == len(table_rows):
             sentence = (
                 f"All {len(writes)} tests of writes ({metric.format(min(writes))} to {metric.format(max(writes))}) are "
                 f"faster than all {len(reads)} tests of reads ({metric.format(min(reads))} to "
@@ -230,11 +234,17 @@ def _mean(metric: Metric, rows: Sequence[ResultRow]) -> float:
 
 def _between_tables(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
     """Of the variants that measured the same: what stands out, and what makes no difference."""
-    own = variants_of(rows, metric_named(metric_of(rows)))
-    if own.loads or len(own.groups) < 2:
+    variants = variants_of(rows, metric_named(metric_of(rows)))
+    if variants.loads or len(variants.groups) < 2:
         return
-    made = findings(own.comparison(list(own.groups), own.names(list(own.groups))), own.metric, own.noise)
-    yield _of_findings("Between the tables", f"import={imported.number}", [one for one in made if one.kind in BETWEEN])
+    made = findings(
+        variants.comparison(list(variants.groups), variants.names(list(variants.groups))),
+        variants.metric,
+        variants.noise,
+    )
+    yield _of_findings(
+        "Between the tables", f"import={imported.number}", [finding for finding in made if finding.kind in BETWEEN]
+    )
 
 
 def _tools(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
@@ -242,9 +252,12 @@ def _tools(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
     by_tool: dict[str, list[ResultRow]] = {}
     for row in rows:
         by_tool.setdefault(row.tool, []).append(row)
-    for one, other in combinations(by_tool.values(), 2):
-        made = [structs.replace(each, kind=FindingKind.TOOL_EFFECT) for each in _pairs([*one, *other], _is_other_tool)]
-        yield _of_findings(f"{one[0].tool} and {other[0].tool}", f"import={imported.number}", made)
+    for first_rows, second_rows in combinations(by_tool.values(), 2):
+        made = [
+            structs.replace(finding, kind=FindingKind.TOOL_EFFECT)
+            for finding in _pairs([*first_rows, *second_rows], _is_other_tool)
+        ]
+        yield _of_findings(f"{first_rows[0].tool} and {second_rows[0].tool}", f"import={imported.number}", made)
 
 
 def _references(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
@@ -260,37 +273,44 @@ def _references(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
             yield _of_findings(f"Against {others[0].import_title}", query, made)
 
 
-def _is_other_tool(one: ResultRow, other: ResultRow) -> bool:
-    return one.tool != other.tool
+def _is_other_tool(first: ResultRow, second: ResultRow) -> bool:
+    return first.tool != second.tool
 
 
-def _is_other_import(one: ResultRow, other: ResultRow) -> bool:
-    return one.imported != other.imported and one.tool == other.tool
+def _is_other_import(first: ResultRow, second: ResultRow) -> bool:
+    return first.imported != second.imported and first.tool == second.tool
 
 
 def _pairs(rows: Sequence[ResultRow], is_other: Callable[[ResultRow, ResultRow], bool]) -> list[Finding]:
     """Of each variant of the first side against the fullest of the other that shares enough points."""
     metric = metric_named(metric_of(rows))
-    own = variants_of(rows, metric)
-    first = {variant: next(iter(loads.values()))[0] for variant, loads in own.groups.items()}
+    variants = variants_of(rows, metric)
+    first = {variant: next(iter(loads.values()))[0] for variant, loads in variants.groups.items()}
     compared: list[tuple[Variant, Variant]] = []
-    for one, row in first.items():
+    for variant, row in first.items():
         if not is_other(rows[0], row):
-            others = [each for each, other in first.items() if is_other(row, other) and _is_shared(own, one, each)]
-            fullest = max(others, key=lambda each: len(own.shared([one, each])), default=None)
-            compared += [(fullest, one)] if fullest else []
-    names = own.names([*dict.fromkeys(each for pair in compared for each in pair)])
+            others = [
+                candidate
+                for candidate, other in first.items()
+                if is_other(row, other) and _is_shared(variants, variant, candidate)
+            ]
+            fullest = max(others, key=lambda candidate: len(variants.shared([variant, candidate])), default=None)
+            compared += [(fullest, variant)] if fullest else []
+    names = variants.names([*dict.fromkeys(variant for pair in compared for variant in pair)])
     return [
-        each
+        finding
         for pair in compared
-        for each in findings(own.comparison(pair, names), metric, own.noise)
-        if each.kind in OF_PAIRS
+        for finding in findings(variants.comparison(pair, names), metric, variants.noise)
+        if finding.kind in OF_PAIRS
     ]
 
 
-def _is_shared(own: Variants, one: Variant, other: Variant) -> bool:
-    shared, smaller = len(own.shared([one, other])), min(len(own.groups[one]), len(own.groups[other]))
-    return bool(own.loads) and shared >= MIN_SHARED and shared >= SHARED * smaller
+def _is_shared(variants: Variants, first: Variant, second: Variant) -> bool:
+    shared, smaller = (
+        len(variants.shared([first, second])),
+        min(len(variants.groups[first]), len(variants.groups[second])),
+    )
+    return bool(variants.loads) and shared >= MIN_SHARED and shared >= SHARED * smaller
 
 
 def _of_findings(title: str, query: str, made: Sequence[Finding]) -> Section:

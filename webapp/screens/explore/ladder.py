@@ -24,26 +24,26 @@ class LadderRow:
 
 def ladder_of(series: Sequence[Distribution], form: str) -> tuple[LadderRow, ...]:
     """`form`: ratio, percent, or "" for automatic. Rows without any value are left out."""
-    baseline = next((one for one in series if one.is_baseline), None)
-    ratios = [_ratio(one, baseline, n) for one in series for n in range(len(PERCENTS))]
+    baseline = next((distribution for distribution in series if distribution.is_baseline), None)
+    ratios = [_ratio(distribution, baseline, n) for distribution in series for n in range(len(PERCENTS))]
     chosen = form or form_of([ratio for ratio in ratios if ratio is not None])
     return tuple(
-        LadderRow(f"p{percent:g}", tuple(_cell(one, baseline, n, chosen) for one in series))
+        LadderRow(f"p{percent:g}", tuple(_cell(distribution, baseline, n, chosen) for distribution in series))
         for n, percent in enumerate(PERCENTS)
-        if any(one.percentiles_ns[n] is not None for one in series)
+        if any(distribution.percentiles_ns[n] is not None for distribution in series)
     )
 
 
-def _ratio(one: Distribution, baseline: Distribution | None, n: int) -> float | None:
-    own, theirs = one.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
-    if LAST_BUCKET_NS in (own, theirs) or (baseline and len({*one.kinds, *baseline.kinds}) > 1):
+def _ratio(distribution: Distribution, baseline: Distribution | None, n: int) -> float | None:
+    value_ns, baseline_ns = distribution.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
+    if LAST_BUCKET_NS in (value_ns, baseline_ns) or (baseline and len({*distribution.kinds, *baseline.kinds}) > 1):
         return None  # more than 17 s, or different kinds of latency
-    return own / theirs if own is not None and theirs and one is not baseline else None
+    return value_ns / baseline_ns if value_ns is not None and baseline_ns and distribution is not baseline else None
 
 
-def _cell(one: Distribution, baseline: Distribution | None, n: int, form: str) -> LadderCell:
-    value = one.percentiles_ns[n]
+def _cell(distribution: Distribution, baseline: Distribution | None, n: int, form: str) -> LadderCell:
+    value = distribution.percentiles_ns[n]
     if value is None:
-        return LadderCell("–", "", f"Too few I/Os: {one.ios:,} of the {least_count(PERCENTS[n]):,} required.")
-    ratio = _ratio(one, baseline, n)
+        return LadderCell("–", "", f"Too few I/Os: {distribution.ios:,} of the {least_count(PERCENTS[n]):,} required.")
+    ratio = _ratio(distribution, baseline, n)
     return LadderCell(latency(value), "" if ratio is None else shown(ratio, form), "")

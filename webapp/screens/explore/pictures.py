@@ -190,12 +190,12 @@ def latency_pictures(payload: LatencyCharts) -> list[Chart]:
     """Percentiles, cumulative shares, violins."""
     if not payload.series:
         return []
-    colours = colours_of(one.name for one in payload.series)
+    colours = colours_of(distribution.name for distribution in payload.series)
     return [_ladder(payload, colours), _cumulative(payload, colours), _violins(payload, colours)]
 
 
 def _kinds(payload: LatencyCharts) -> str:
-    kinds = {kind for one in payload.series for kind in one.kinds}
+    kinds = {kind for distribution in payload.series for kind in distribution.kinds}
     return f"All I/Os of the repeats{LATENCY_KINDS.get(kinds.pop(), '') if len(kinds) == 1 else ''}."
 
 
@@ -203,11 +203,11 @@ def _ladder(payload: LatencyCharts, colours: Mapping[str, int]) -> Chart:
     x, places = levels_axis("Percentile", [(f"p{percent:g}", None) for percent in payload.percents], evenly=True)
     lines = tuple(
         Line(
-            _named(one.name, is_baseline=one.is_baseline),
-            colours[one.name],
-            tuple(Mark(at, ns) for at, ns in zip(places, one.percentiles_ns, strict=True)),
+            _named(distribution.name, is_baseline=distribution.is_baseline),
+            colours[distribution.name],
+            tuple(Mark(at, ns) for at, ns in zip(places, distribution.percentiles_ns, strict=True)),
         )
-        for one in payload.series
+        for distribution in payload.series
     )
     values = [mark.y for line in lines for mark in line.marks if mark.y is not None]
     return Chart("Percentiles", x, value_axis("Latency", values, latency, logarithmic=True), lines)
@@ -219,11 +219,13 @@ def _cumulative(payload: LatencyCharts, colours: Mapping[str, int]) -> Chart:
 
     lines = tuple(
         Line(
-            _named(one.name, is_baseline=one.is_baseline),
-            colours[one.name],
-            tuple(Mark(ns, place(share)) for ns, share in zip(one.cdf_ns, one.cdf_shares, strict=True)),
+            _named(distribution.name, is_baseline=distribution.is_baseline),
+            colours[distribution.name],
+            tuple(
+                Mark(ns, place(share)) for ns, share in zip(distribution.cdf_ns, distribution.cdf_shares, strict=True)
+            ),
         )
-        for one in payload.series
+        for distribution in payload.series
     )
     x = value_axis("Latency", [mark.x for line in lines for mark in line.marks], latency, logarithmic=True)
     top = max((mark.y or 0.0 for line in lines for mark in line.marks), default=1.0)
@@ -239,14 +241,14 @@ def _cumulative(payload: LatencyCharts, colours: Mapping[str, int]) -> Chart:
 
 def _violins(payload: LatencyCharts, colours: Mapping[str, int]) -> Chart:
     lines = []
-    for place, one in enumerate(payload.series):
-        at = dict(zip(PERCENTS, one.percentiles_ns, strict=True))
-        slices = slices_of(one.cdf_ns, one.cdf_shares)
+    for place, distribution in enumerate(payload.series):
+        at = dict(zip(PERCENTS, distribution.percentiles_ns, strict=True))
+        slices = slices_of(distribution.cdf_ns, distribution.cdf_shares)
         median = Mark(place, at[50.0], None, at[99.0])
-        name = _named(one.name, is_baseline=one.is_baseline)
-        lines.append(Line(name, colours[one.name], (median,), slices=slices))
+        name = _named(distribution.name, is_baseline=distribution.is_baseline)
+        lines.append(Line(name, colours[distribution.name], (median,), slices=slices))
     ends = [end for line in lines for low, high, _ in line.slices for end in (low, high)]
-    x, _ = levels_axis("", [(one.name, None) for one in payload.series], evenly=True)
+    x, _ = levels_axis("", [(distribution.name, None) for distribution in payload.series], evenly=True)
     y = value_axis("Latency", ends, latency, logarithmic=True)
     return Chart("Violins of all I/Os: median, and line at the p99", x, y, tuple(lines), Kind.VIOLINS)
 
@@ -278,29 +280,29 @@ def time_note(lines: TimeLines) -> str:
 
 
 def time_pictures(payload: TimeCharts, title: str = "") -> list[Chart]:
-    found = payload.lines
-    if not has_seconds(found):
+    time_lines = payload.lines
+    if not has_seconds(time_lines):
         return []
 
     def marks(values: Sequence[float | None]) -> tuple[Mark, ...]:
-        return tuple(Mark(found.from_s + place * found.bin_s, value) for place, value in enumerate(values))
+        return tuple(Mark(time_lines.from_s + place * time_lines.bin_s, value) for place, value in enumerate(values))
 
-    colours, lines = colours_of(one.name for one in found.series), list[Line]()
-    for one in found.series:
-        name, colour = _named(one.name, is_baseline=one.is_baseline), colours[one.name]
-        lines.append(Line(name, colour, marks(one.mean), width=2.5))
-        if found.bin_s > 1:
-            ends = zip(marks(one.low), marks(one.high), strict=True)
+    colours, lines = colours_of(series.name for series in time_lines.series), list[Line]()
+    for series in time_lines.series:
+        name, colour = _named(series.name, is_baseline=series.is_baseline), colours[series.name]
+        lines.append(Line(name, colour, marks(series.mean), width=2.5))
+        if time_lines.bin_s > 1:
+            ends = zip(marks(series.low), marks(series.high), strict=True)
             lines.append(Line(name, colour, tuple(end for pair in ends for end in pair), width=0.8, opacity="0.5"))
-        elif len(one.repeats) > 1:
-            repeats = one.repeats[:MAX_REPEATS_DRAWN]
+        elif len(series.repeats) > 1:
+            repeats = series.repeats[:MAX_REPEATS_DRAWN]
             lines += [Line(name, colour, marks(values), width=0.8, opacity="0.5") for values in repeats]
     times = [mark.x for line in lines for mark in line.marks]
     values = [mark.y for line in lines for mark in line.marks if mark.y is not None]
     x = time_axis("Time since start", min(times), max(times), clock, TIME_STEPS)
     extra = tuple(ceiling_lines(payload.ceilings, x))
-    text = METRICS[found.metric].format
-    y = value_axis(found.label, _with_lines(values, extra), text, logarithmic=payload.logarithmic)
+    text = METRICS[time_lines.metric].format
+    y = value_axis(time_lines.label, _with_lines(values, extra), text, logarithmic=payload.logarithmic)
     return [Chart(title, x, y, tuple(lines), Kind.CURVES, _visible(extra, y))]
 
 
@@ -310,7 +312,9 @@ def time_pictures(payload: TimeCharts, title: str = "") -> list[Chart]:
 _BLUES = ("f7fbff", "deebf7", "c6dbef", "9ecae1", "6baed6", "4292c6", "2171b5", "08519c", "08306b")
 _RATIOS = ("b35806", "d9791a", "f1a340", "fbd5a0", "f2f2f2", "bcdcee", "74add1", "3672b0", "1f4f99")
 STEP_COLOURS = {
-    f"{kind}{n}": f"#{cell}" for kind, own in zip("sd", (_BLUES, _RATIOS), strict=True) for n, cell in enumerate(own)
+    f"{kind}{n}": f"#{cell}"
+    for kind, steps_of_kind in zip("sd", (_BLUES, _RATIOS), strict=True)
+    for n, cell in enumerate(steps_of_kind)
 }
 _LIGHT_TEXT = frozenset({"s6", "s7", "s8", "d0", "d7", "d8"})
 HEAD = 44  # px above the cells

@@ -68,8 +68,8 @@ def main_tables(rows: Sequence[ResultRow]) -> tuple[str, ...]:
         by_table.setdefault(_table(row), []).append(row)
     if len(by_table) < 2 or len({row.imported for row in rows}) > 1 or not rows[0].imported:
         return ()
-    names = dict.fromkeys(name for own in by_table.values() for name in _varying(own))
-    shapes = {table: {_place(row, names) for row in own} for table, own in by_table.items()}
+    names = dict.fromkeys(name for table_rows in by_table.values() for name in _varying(table_rows))
+    shapes = {table: {_place(row, names) for row in table_rows} for table, table_rows in by_table.items()}
     main = max(by_table, key=lambda table: len(by_table[table]))
     alike = [
         table
@@ -143,8 +143,8 @@ class _Choice:
         self._factors = [name for name in points.varying([row.point for row in rows]) if name in FACTORS]
         labels = dict.fromkeys(f"{FACT_PREFIX}{name}" for row in rows if row.imported for name in row.facts)
         names = dict.fromkeys((*self._factors, *PRODUCTS, *OTHERS, *labels, *self.series, self.panel))
-        found = {name: [known_dimension(name).level(row).key for row in rows] for name in names if name}
-        self._levels = {name: keys for name, keys in found.items() if len({*keys}) > 1}
+        keys_by_name = {name: [known_dimension(name).level(row).key for row in rows] for name in names if name}
+        self._levels = {name: keys for name, keys in keys_by_name.items() if len({*keys}) > 1}
         self._labels = [name for name in labels if name in self._levels]
 
     def choose(self) -> None:
@@ -193,8 +193,8 @@ class _Choice:
     def _levels_in_a_chart(self, name: str, panel: str) -> int:
         """The most levels that a chart has."""
         charts = self._levels.get(panel, [""] * len(self._rows))
-        found = {*zip(charts, self._levels[name], strict=True)}
-        return max(Counter(chart for chart, _ in found).values())
+        chart_levels = {*zip(charts, self._levels[name], strict=True)}
+        return max(Counter(chart for chart, _ in chart_levels).values())
 
     def _constant(self) -> str:
         """A dimension with one level: the block size or another number that all rows have, else the import."""
@@ -241,11 +241,11 @@ class _Choice:
             pairs = {(cells[n], self._levels[name][n]) for n in left}
             if name in used or len(pairs) == len({cell for cell, _ in pairs}):
                 continue
-            kept = _levels_to_keep(pairs)
-            known = [n for n in left if self._levels[name][n] == kept[0]]
+            levels_left = _levels_to_keep(pairs)
+            known = [n for n in left if self._levels[name][n] == levels_left[0]]
             fixed[name] = self._rows[known[0]].point.get(name, NOT_SET)
-            or_absent.update([name] if len(kept) > 1 else [])
-            left = [n for n in left if self._levels[name][n] in kept]
+            or_absent.update([name] if len(levels_left) > 1 else [])
+            left = [n for n in left if self._levels[name][n] in levels_left]
         return fixed, or_absent
 
 
@@ -290,25 +290,25 @@ def with_defaults(pairs: list[tuple[str, str]]) -> list[tuple[str, str]] | None:
     """Unchanged with an x, else with the default comparison of the chosen results, or of the newest run if none are
     chosen, or of the newest import if there is no run. None without results."""
     compared, shown = split(pairs)
-    asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
+    results_filter = read_filter([pair for pair in compared if pair[0] not in KEYS])
     if any(key == "x" for key, _ in compared):
-        return [*pairs, *_missing_metric(compared, asked)]
-    if asked == ResultFilter():
+        return [*pairs, *_missing_metric(compared, results_filter)]
+    if results_filter == ResultFilter():
         compared = [*compared, *_newest()]
-        asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
+        results_filter = read_filter([pair for pair in compared if pair[0] not in KEYS])
     given: dict[str, list[str]] = {}
     for key, text in compared:
         given.setdefault(key, []).extend(name.strip() for name in text.split(",") if name.strip())
-    chosen = _chosen(ResultQuery.of(asked), given)
+    chosen = _chosen(ResultQuery.of(results_filter), given)
     return [*compared, *_made(chosen, given), *shown] if chosen else None
 
 
-def _missing_metric(compared: Pairs, asked: ResultFilter) -> list[tuple[str, str]]:
+def _missing_metric(compared: Pairs, results_filter: ResultFilter) -> list[tuple[str, str]]:
     """The metric of an import's default view, or the metric of runs without IOPS, such as copies, if the address has
     none."""
     if any(key == "metric" for key, _ in compared):
         return []
-    results = ResultQuery.of(asked).results
+    results = ResultQuery.of(results_filter).results
     if not results.filter(origin__isnull=False).order_by().exists() and results.filter(iops__isnull=False).exists():
         return []
     key = metric_of(read_rows(results[:MAX_RESULTS_READ]))
@@ -322,10 +322,10 @@ def _newest() -> list[tuple[str, str]]:
     return [] if imported is None else [("import", str(imported))]
 
 
-def _chosen(found: ResultQuery, given: Mapping[str, Sequence[str]]) -> Chosen | None:
-    if found.results.filter(origin__isnull=False).order_by().exists():
-        return choose_for_imports(read_rows(found.results[:MAX_RESULTS_READ]), given)
-    measured = target_points(found)
+def _chosen(query: ResultQuery, given: Mapping[str, Sequence[str]]) -> Chosen | None:
+    if query.results.filter(origin__isnull=False).order_by().exists():
+        return choose_for_imports(read_rows(query.results[:MAX_RESULTS_READ]), given)
+    measured = target_points(query)
     if not measured:
         return None
     return choose_for(measured, given.get("series", ()), "".join(given.get("panel", ())[-1:]))

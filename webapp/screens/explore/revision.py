@@ -56,8 +56,8 @@ def fitted(pairs: Pairs) -> Fitted:
     now = _last_slots(_named(given))
     axes = _each_once(now, _last_slots(before) or now)
     if [slot for slot in axes if slot] != _named(given):
-        kept = [slot for slot in axes if slot]
-        given = [*kept, *(pair for pair in given if pair[0] not in _ROLES)]
+        axis_pairs = [slot for slot in axes if slot]
+        given = [*axis_pairs, *(pair for pair in given if pair[0] not in _ROLES)]
     added = {slot[1] for slot in axes if slot} - {name for _, name in before} if before else set[str]()
     pinned = [pair for pair in given if _is_pinned(pair, added, given)]
     lost = [slot for slot, left in zip(now, axes, strict=True) if left is None]
@@ -92,15 +92,15 @@ def _is_known(pair: tuple[str, str]) -> bool:
 
 def _unread(pairs: Pairs) -> dict[tuple[str, str], str]:
     """The filters that cannot be read, with the reason in words."""
-    found = {}
+    reasons = {}
     for pair in pairs:
         if pair[0] not in (*KEYS, *OPTION_KEYS):
             try:
                 read_filter([pair])
             except FilterRefused as refusal:
                 reason = str(refusal).removeprefix(f"{pair[0]}: ").removesuffix(".")  # it names the factor
-                found[pair] = f"filter {reason}"
-    return found
+                reasons[pair] = f"filter {reason}"
+    return reasons
 
 
 def _resembles_a_filter(key: str) -> bool:
@@ -157,5 +157,5 @@ def _each_once(now: list[Slot], before: list[Slot]) -> list[Slot | None]:
 def _is_pinned(pair: tuple[str, str], added: set[str], given: Pairs) -> bool:
     """A filter on one level of a dimension that was just chosen for comparison leaves nothing to compare."""
     key, text = pair
-    alone = sum(one[0] == key for one in given) == 1 and "," not in text and ".." not in text
+    alone = sum(other[0] == key for other in given) == 1 and "," not in text and ".." not in text
     return alone and key.startswith((FACTOR_PREFIX, FACT_PREFIX)) and key.removeprefix(FACTOR_PREFIX) in added

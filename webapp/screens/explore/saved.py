@@ -77,11 +77,11 @@ SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
 def saved_list(request: HttpRequest) -> HttpResponse:
     shown = request.GET.get("show", "all")
     shown = shown if shown in SHOWN else "all"
-    found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
+    comparisons = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
     if shown == "own":
-        found = found.filter(owner=person(request))
+        comparisons = comparisons.filter(owner=person(request))
     titles = import_titles()
-    rows = [(saved, _compared(saved.query, titles), may_change(saved, person(request))) for saved in found]
+    rows = [(saved, _compared(saved.query, titles), may_change(saved, person(request))) for saved in comparisons]
     return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
 
 
@@ -170,13 +170,13 @@ def _there_or_not(
     request: HttpRequest,
     pk: int,
     act: Callable[..., bool],
-    said: Callable[[HttpRequest, SavedComparison], str],
+    message: Callable[[HttpRequest, SavedComparison], str],
     nothing: str,
 ) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     try:
         if act(saved=saved, by=person(request)):
-            messages.success(request, said(request, saved))
+            messages.success(request, message(request, saved))
         else:
             messages.info(request, f"{saved.title} {nothing}.")
     except Refusal as refusal:

@@ -92,20 +92,20 @@ def _report(request: HttpRequest, saved: SavedComparison, context: dict[str, obj
 @operator_action
 def freeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
-    said = f"The numbers of {saved.title} are frozen."
+    message = f"The numbers of {saved.title} are frozen."
     numbers_of = frozen_report if is_bench(saved.query) else packed
 
     def freeze() -> None:
         freeze_comparison(saved=saved, numbers_of=numbers_of, by=person(request))
 
-    return _done(request, saved, freeze, said)
+    return _done(request, saved, freeze, message)
 
 
 @operator_action
 def unfreeze_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
-    said = f"{saved.title} shows the current numbers."
-    return _done(request, saved, lambda: unfreeze_comparison(saved=saved, by=person(request)), said)
+    message = f"{saved.title} shows the current numbers."
+    return _done(request, saved, lambda: unfreeze_comparison(saved=saved, by=person(request)), message)
 
 
 @operator_action
@@ -121,16 +121,18 @@ def create_link_action(request: HttpRequest, pk: int) -> HttpResponse:
 
 @operator_action
 def revoke_link_action(request: HttpRequest, pk: int, link: int) -> HttpResponse:
-    found = get_object_or_404(ComparisonLink.objects.select_related("comparison"), pk=link, comparison=pk)
-    said = f"The link {found.name} is revoked."
-    return _done(request, found.comparison, lambda: revoke_link(link=found, by=person(request)), said)
+    link_to_revoke = get_object_or_404(ComparisonLink.objects.select_related("comparison"), pk=link, comparison=pk)
+    message = f"The link {link_to_revoke.name} is revoked."
+    return _done(
+        request, link_to_revoke.comparison, lambda: revoke_link(link=link_to_revoke, by=person(request)), message
+    )
 
 
-def _done(request: HttpRequest, saved: SavedComparison, act: Callable[[], object], said: str) -> HttpResponse:
+def _done(request: HttpRequest, saved: SavedComparison, act: Callable[[], object], message: str) -> HttpResponse:
     try:
         act()
-        if said:
-            messages.success(request, said)
+        if message:
+            messages.success(request, message)
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect(f"{reverse('comparison_report', args=[saved.pk])}#share-title")

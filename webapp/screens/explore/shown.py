@@ -116,7 +116,9 @@ def _pivot(panel: Panel, comparison: Comparison, scale: Scale, label: str) -> Pi
     heads = tuple(_heads(panel.series))
 
     def row(level: int) -> PivotRow:
-        cells = [_cell(own[level], scale) if level in own else None for own in by_level]
+        cells = [
+            _cell(cells_of_series[level], scale) if level in cells_of_series else None for cells_of_series in by_level
+        ]
         return PivotRow(level, comparison.levels[level].text, tuple(zip(heads, cells, strict=True)))
 
     return Pivot(panel.name, label, heads, tuple(map(row, used)))
@@ -124,9 +126,9 @@ def _pivot(panel: Panel, comparison: Comparison, scale: Scale, label: str) -> Pi
 
 def _heads(series: Sequence[Series]) -> Iterator[PivotSeries]:
     column = 1
-    for one in series:
-        yield PivotSeries(one.name, one.is_baseline, column)
-        column += 1 if one.is_baseline else 2
+    for line in series:
+        yield PivotSeries(line.name, line.is_baseline, column)
+        column += 1 if line.is_baseline else 2
 
 
 def _cell(cell: Cell, scale: Scale) -> PivotCell:
@@ -189,14 +191,14 @@ OF_SERIES = (FindingKind.TRADE_OFF, FindingKind.EFFECT, FindingKind.RATIOS, Find
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
     """All conclusions, each with the name of its chart: first what whole charts show, then what is claimed of single
     series, last what cannot be compared. The range of a single series is left out where a finding says more."""
-    findings = [("", once(one)) for one in comparison.findings]
+    findings = [("", once(finding)) for finding in comparison.findings]
     scaling = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
-    known = {mark.panel for one in comparison.findings for mark in one.marks}
+    known = {mark.panel for finding in comparison.findings for mark in finding.marks}
     in_findings = {
         (mark.panel, mark.series)
-        for one in comparison.findings
-        if one.kind in OF_SERIES and one.level is None  # with a level, it is about x
-        for mark in one.marks
+        for finding in comparison.findings
+        if finding.kind in OF_SERIES and finding.level is None  # with a level, it is about x
+        for mark in finding.marks
     }
     compared = [
         (panel, series)
@@ -212,8 +214,8 @@ def _rank(series: Series) -> tuple[int, float]:
     return rank(series.conclusion, series.against_baseline.ratio.value if series.against_baseline else None)
 
 
-def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:
-    return LatencyCharts(percents=PERCENTS, nines=options.shares != "linear", series=tuple(found))
+def latency_charts(distributions: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:
+    return LatencyCharts(percents=PERCENTS, nines=options.shares != "linear", series=tuple(distributions))
 
 
 def time_charts(lines: TimeLines, options: ViewOptions, bounds: Sequence[Bound] = ()) -> TimeCharts:
@@ -247,12 +249,12 @@ def shown(answer: Answer, options: ViewOptions, ratios: str, *, columns: int = 0
 
 
 def _latencies(answer: Answer, options: ViewOptions, ratios: str) -> dict[str, object]:
-    found = answer.distributions
-    mixed = mixed_kinds({one.name: frozenset(one.kinds) for one in found})
+    distributions = answer.distributions
+    mixed = mixed_kinds({distribution.name: frozenset(distribution.kinds) for distribution in distributions})
     return {
-        "payload": latency_charts(found, options),
-        "distributions": found,
-        "ladder": ladder_of(found, ratios),
+        "payload": latency_charts(distributions, options),
+        "distributions": distributions,
+        "ladder": ladder_of(distributions, ratios),
         "warnings": list(dict.fromkeys(filter(None, (mixed, *answer.comparison.warnings)))),
     }
 

@@ -118,8 +118,8 @@ def form_of(
 ) -> CompareForm:
     """`metrics`: the keys of those that the results have; None if unknown, which offers all. `baselines` and
     `chart_points`: key -> name of the existing series and chart points."""
-    asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
-    configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
+    result_filter = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
+    configurations = configuration_pick((row.configuration for row in rows), result_filter, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
     more = _more(pairs, options)
     is_latency = options.view == "latency"  # of all I/Os, whatever the metric is
@@ -131,9 +131,9 @@ def form_of(
         display=_display(options, chart_points or {}),
         more=more,
         more_chosen=any(key == choice.name and value for key, value in pairs for choice in more),
-        picks=(configurations, *factor_picks(all_points, asked, varied=varied)),
-        invalid=asked.invalid,
-        references=asked.references,
+        picks=(configurations, *factor_picks(all_points, result_filter, varied=varied)),
+        invalid=result_filter.invalid,
+        references=result_filter.references,
         hidden=(
             (BEFORE, before),
             *((("metric", metric),) if is_latency else ()),
@@ -167,9 +167,9 @@ def _axes(
 def _metrics(known: Collection[str] | None, chosen: str) -> dict[str, str]:
     """Labels by key: those of `known`, and the chosen metric also without values."""
     keys = COMPARED if known is None else [*(key for key in COMPARED if key in known), *sorted({*known} - {*COMPARED})]
-    labels = {key: found.label for key in keys if (found := known_metric(key))}
-    if chosen not in labels and (found := known_metric(chosen)):
-        labels[chosen] = f"{found.label} (no values)"
+    labels = {key: metric.label for key in keys if (metric := known_metric(key))}
+    if chosen not in labels and (metric := known_metric(chosen)):
+        labels[chosen] = f"{metric.label} (no values)"
     return labels
 
 
@@ -254,7 +254,9 @@ def _more(pairs: Pairs, options: ViewOptions) -> tuple[Choice, ...]:
 
 @page
 def explore_file(request: HttpRequest, ending: str) -> HttpResponseBase:
-    return _file(request, lambda found: file_response(comparison_table(found), "sweetspot-comparison", ending))
+    return _file(
+        request, lambda comparison: file_response(comparison_table(comparison), "sweetspot-comparison", ending)
+    )
 
 
 @page
@@ -330,28 +332,33 @@ def explore_answer(pairs: Pairs) -> ExploreAnswer:
 
 
 def _answer(pairs: Pairs) -> ExploreAnswer:
-    found = resolved(pairs)
-    if found.selected is None or found.fitted.pairs != pairs:
-        form = form_of(pairs, options=found.options)
-        return ExploreAnswer(found.fitted.pairs, found.fitted.sentence, found.options, form)
-    return _of_results(pairs, found.options, found.selected)
+    chosen = resolved(pairs)
+    if chosen.selected is None or chosen.fitted.pairs != pairs:
+        form = form_of(pairs, options=chosen.options)
+        return ExploreAnswer(chosen.fitted.pairs, chosen.fitted.sentence, chosen.options, form)
+    return _of_results(pairs, chosen.options, chosen.selected)
 
 
 @page
 def explore_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
     try:
-        found = explore_answer(pairs)
-        if found.pairs != pairs:
-            return _redirect(request, found.pairs, found.dropped)
-        context = {"form": _with_attributes(found.form, pairs), "options": found.options}
-        if found.answer is None:
+        explored = explore_answer(pairs)
+        if explored.pairs != pairs:
+            return _redirect(request, explored.pairs, explored.dropped)
+        context = {"form": _with_attributes(explored.form, pairs), "options": explored.options}
+        if explored.answer is None:
             return render(request, "screens/explore.html", context | {"empty": True})
-        context |= shown(found.answer, found.options, found.ratios)
-        context["drawing"] = explore_drawing(found.answer, found.options)
-        context |= {"views": VIEWS, "tables": found.tables, "tables_name": found.tables_name, "bench": found.bench}
-        context["level_links"] = found.level_links
-        context["kept"] = opened(found.options.saved, pairs, person(request))
+        context |= shown(explored.answer, explored.options, explored.ratios)
+        context["drawing"] = explore_drawing(explored.answer, explored.options)
+        context |= {
+            "views": VIEWS,
+            "tables": explored.tables,
+            "tables_name": explored.tables_name,
+            "bench": explored.bench,
+        }
+        context["level_links"] = explored.level_links
+        context["kept"] = opened(explored.options.saved, pairs, person(request))
         return render(request, "screens/explore.html", context)
     except Refusal as refusal:
         return _refused(request, refusal)
@@ -362,11 +369,11 @@ def explore_timeline(request: HttpRequest) -> HttpResponse:
     """The time lines of the seconds `from` to `to` as JSON, for a zoom into the chart."""
     try:
         span = _span(request.GET)
-        found = resolved(pairs_of(request.GET, "from", "to"))
-        if found.selected is None or not found.selected.rows:
+        chosen = resolved(pairs_of(request.GET, "from", "to"))
+        if chosen.selected is None or not chosen.selected.rows:
             return HttpResponse("Nothing was measured there.", status=404, content_type="text/plain")
-        point = chart_point(found.selected, found.options.chart_point)
-        lines = time_lines(point, found.selected.query.metric, span)
+        point = chart_point(chosen.selected, chosen.options.chart_point)
+        lines = time_lines(point, chosen.selected.query.metric, span)
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=422, content_type="text/plain")
     return HttpResponse(msgspec.json.encode(lines), content_type="application/json")
@@ -420,21 +427,21 @@ MOST_TABLES_READ = 40  # whose conclusions are beside their links
 def tables_of(pairs: Pairs) -> list[TableLink]:
     """The tables of the only import that is shown, in its order; none if it has one. One query, and those of the
     comparisons of all tables the first time."""
-    asked = _filter_of(pairs)
-    if len(asked.imports) != 1 or asked.runs:
+    result_filter = _filter_of(pairs)
+    if len(result_filter.imports) != 1 or result_filter.runs:
         return []
-    (number,) = asked.imports
+    (number,) = result_filter.imports
     origins = Origin.objects.filter(imported__number=number, other__has_key=TABLE_LABEL)
     first = origins.values("other__table").annotate(first=Min("number")).order_by("first")
     names = list(first.values_list("other__table", flat=True))
     if len(names) < 2:
         return []
-    shown = asked.facts.get(TABLE_LABEL, ())
+    shown = result_filter.facts.get(TABLE_LABEL, ())
     links = []
     for place, name in enumerate(names):
-        own = [("import", str(number)), (TABLE, name)]
-        says = "" if name in shown or place >= MOST_TABLES_READ else _first_conclusion(own)
-        links.append(TableLink(name, f"{reverse('explore')}?{urlencode(own)}", name in shown, says))
+        table_pairs = [("import", str(number)), (TABLE, name)]
+        says = "" if name in shown or place >= MOST_TABLES_READ else _first_conclusion(table_pairs)
+        links.append(TableLink(name, f"{reverse('explore')}?{urlencode(table_pairs)}", name in shown, says))
     return links
 
 
@@ -552,7 +559,7 @@ def _of_results(pairs: Pairs, options: ViewOptions, selected: Selected) -> Explo
     form = form_of(
         pairs,
         options=options,
-        all_points=points_of(selected.found.without_factors()),
+        all_points=points_of(selected.result_query.without_factors()),
         rows=selected.rows,
         metrics=metrics_of(selected.read),
         baselines=names,

@@ -42,10 +42,10 @@ _LOG_OPTIONS = ("write_bw_log", "write_lat_log", "write_iops_log", "write_hist_l
 
 def measurements(runs: Sequence[Run]) -> list[Measurement]:
     """Raises ImportRefused if no job did I/O."""
-    found = [measured for run in runs for measured in _of_run(run)]
-    if not found:
+    results = [measured for run in runs for measured in _of_run(run)]
+    if not results:
         raise ImportRefused("No job of this result has done any I/O.")
-    return found
+    return results
 
 
 def _of_run(run: Run) -> Iterator[Measurement]:
@@ -101,7 +101,7 @@ def _flow(job: Job, direction: Direction | None) -> Flow:
 def _measured(run: Run, group: Sequence[Job], direction: Direction | None, beside: str) -> Measurement:
     document = run.document
     flows = [flow for job in group if (flow := _flow(job, direction)).active]
-    found, other, assumed_factors, of_options = _options(document, group)
+    job_factors, other, assumed_factors, of_options = _options(document, group)
     all_flows = [_flow(job, way) for job in group for way in (*_DIRECTIONS, None)]
     contradictions = tuple(filter(None, map(_contradiction, all_flows)))
     if clients := sorted({job.hostname for job in group if job.hostname}):
@@ -109,14 +109,14 @@ def _measured(run: Run, group: Sequence[Job], direction: Direction | None, besid
     errors = ", ".join(str(code) for code in sorted({job.error for job in group if job.error}))
     doubtful = {BESIDE_JOBS: beside, JOB_ERROR: errors, CONTRADICTION: _IOPS_AND_COUNT if contradictions else ""}
     combined, notes = latency(flows)
-    if problem := _wrong_latency(document.version, found):
+    if problem := _wrong_latency(document.version, job_factors):
         combined, notes = Latency(), (problem,)
     return Measurement(
         tool="fio",
         tool_version=document.version.removeprefix("fio-"),
         name=group[0].jobname[:200],
         direction=direction,
-        factors=found,
+        factors=job_factors,
         assumed=assumed_factors,
         other=other | {label: text for label, text in doubtful.items() if text},
         **_rates(flows),  # type: ignore[arg-type]
@@ -142,10 +142,10 @@ def _options(document: Document, group: Sequence[Job]) -> _Options:
     if "numjobs" in uncertain and "group_reporting" not in stated:  # each job has an entry
         stated, uncertain = stated | {"numjobs": str(len(group))}, frozenset()
     for options, unknown in ((stated, uncertain), (common, DEFAULTS.keys())):
-        found, other = factors(options, unknown)
-        if options and not _is_merged(group, found, options, of_all=options is common):
+        known, other = factors(options, unknown)
+        if options and not _is_merged(group, known, options, of_all=options is common):
             notes = () if options is not common else (_MERGED,)
-            return found, other, assumed(options, found), notes
+            return known, other, assumed(options, known), notes
     return {}, {}, frozenset(), (_MERGED,) if common or job.options else ()
 
 
@@ -165,25 +165,27 @@ def _log_names(document: Document, group: Sequence[Job]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(options[name] or group[0].jobname for name in _LOG_OPTIONS if name in options))
 
 
-def _is_merged(group: Sequence[Job], found: Mapping[str, Value], options: Mapping[str, str], *, of_all: bool) -> bool:
+def _is_merged(
+    group: Sequence[Job], job_factors: Mapping[str, Value], options: Mapping[str, str], *, of_all: bool
+) -> bool:
     """Whether the options are not those of all I/Os of the entry. `of_all`: they are only those of all sections."""
     job = group[0]
     if not of_all and job.options.get("name", job.jobname) != job.jobname:
         return True
     if "verify" in options:  # a verification reads what was written
         return False
-    stated_jobs = found.get("numjobs")
+    stated_jobs = job_factors.get("numjobs")
     processes = job.job_runtime / _longest(job) if job.job_runtime and _longest(job) else 0.0
     if not of_all and isinstance(stated_jobs, int) and processes > stated_jobs + _MORE_PROCESSES:
         return True
-    if "pattern" not in found or {"rw", "readwrite"}.isdisjoint(options):
+    if "pattern" not in job_factors or {"rw", "readwrite"}.isdisjoint(options):
         return False
-    pattern = Pattern(str(found["pattern"]))
+    pattern = Pattern(str(job_factors["pattern"]))
     return any(
         flow.active and (not does or _has_other_sizes(flow, size))
         for flow, does, size in (
-            (job.read, pattern.reads, found.get("block_size")),
-            (job.write, pattern.stores, found.get("write_block_size", found.get("block_size"))),
+            (job.read, pattern.reads, job_factors.get("block_size")),
+            (job.write, pattern.stores, job_factors.get("write_block_size", job_factors.get("block_size"))),
         )
     )
 
@@ -252,13 +254,13 @@ def _bytes_per_s(flow: Flow) -> float | None:
 
 
 def _metrics(flows: Sequence[Flow]) -> dict[str, float]:
-    found = {}
+    means = {}
     for kind in ("slat", "clat", "lat"):
         parts = [(part, unit, flow) for flow in flows for part, unit in (printed(flow, kind),) if has_mean(part)]
         if parts:
             weighted = sum((part.mean or 0) * unit * (flow.total_ios or 1) for part, unit, flow in parts if part)
-            found[f"{kind}_mean_ns"] = weighted / sum(flow.total_ios or 1 for _, _, flow in parts)
-    return found
+            means[f"{kind}_mean_ns"] = weighted / sum(flow.total_ios or 1 for _, _, flow in parts)
+    return means
 
 
 def _cpu(group: Sequence[Job], common: Mapping[str, str]) -> dict[str, float]:
@@ -266,17 +268,17 @@ def _cpu(group: Sequence[Job], common: Mapping[str, str]) -> dict[str, float]:
 
     fio divides the CPU time by the sum of the runtimes of its processes (stat.c: usr_time * 100 / total_run_time).
     """
-    found = {}
+    values = {}
     for name in ("usr_cpu", "sys_cpu"):
         shares = [(getattr(job, name), _processes(job, common)) for job in group]
         if all(share is not None and share >= 0 for share, _ in shares):  # below 0 after an overflow of fio
-            found[f"{name}_percent"] = sum(share * processes for share, processes in shares)
+            values[f"{name}_percent"] = sum(share * processes for share, processes in shares)
     flows = [_flow(job, way) for way in _active(group, _DIRECTIONS) or _MIXED for job in group]
     ios = [flow.total_ios for flow in flows if flow.active]
     times = [_cpu_ms(job, common) for job in group]
     if all(ios) and all(time is not None for time in times):
-        found[CPU_PER_IO] = sum(time or 0 for time in times) * MS / sum(number or 0 for number in ios)
-    return found
+        values[CPU_PER_IO] = sum(time or 0 for time in times) * MS / sum(number or 0 for number in ios)
+    return values
 
 
 def _cpu_ms(job: Job, common: Mapping[str, str]) -> float | None:
@@ -311,11 +313,11 @@ def _time(document: Document) -> datetime | None:
     return datetime.fromtimestamp(seconds, tz=UTC)
 
 
-def _wrong_latency(version: str, found: Mapping[str, Value]) -> str:
+def _wrong_latency(version: str, job_factors: Mapping[str, Value]) -> str:
     """Why the latency of this version is wrong, or "" (axboe/fio issue 1484 and pull request 1594)."""
-    if found.get("ioengine") != "io_uring" or not found.get("sqthread_poll"):
+    if job_factors.get("ioengine") != "io_uring" or not job_factors.get("sqthread_poll"):
         return ""
-    needed = (3, 34) if found.get("iodepth") == 1 else (3, 36)
+    needed = (3, 34) if job_factors.get("iodepth") == 1 else (3, 36)
     match = re.search(r"(\d{1,4})\.(\d{1,4})", version)
     if match and (int(match[1]), int(match[2])) >= needed:
         return ""

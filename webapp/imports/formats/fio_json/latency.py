@@ -44,7 +44,7 @@ def _combined(
 ) -> tuple[Latency, tuple[str, ...]]:
     known = [(part, unit, part.N or n) for (part, unit), n in zip(parts, ios, strict=True) if part and has_mean(part)]
     histograms = [_histogram(part, unit) for part, unit, _ in known]
-    histogram = merge(histograms) if all(one.counts for one in histograms) else Histogram()
+    histogram = merge(histograms) if all(histogram.counts for histogram in histograms) else Histogram()
     mean, stddev = _mean_and_stddev(
         [((part.mean or 0) * unit, (part.stddev or 0) * unit, n) for part, unit, n in known]
     )
@@ -54,7 +54,7 @@ def _combined(
         percentiles = _percentiles(first, unit)
     else:
         percentiles, notes = _merged_percentiles(first, histogram)
-    found = Latency(
+    latency = Latency(
         kind=kind,
         min_ns=min(((part.min or 0) * unit for part, unit, _ in known), default=None),
         mean_ns=mean,
@@ -64,19 +64,19 @@ def _combined(
         percentile_step_ns=unit if unit > 1 else 0,
         histogram=histogram,
     )
-    return found, notes
+    return latency, notes
 
 
 def _percentiles(part: Printed, unit: float) -> dict[float, float]:
-    found: dict[float, float] = {}
+    values: dict[float, float] = {}
     for text, value in part.percentile.items():
         try:
             percent = float(text)
         except ValueError:
             continue
         if 0 < percent <= 100 and value is not None:  # fio 2.x fills its list with 0.00
-            found[percent] = value * unit
-    return found
+            values[percent] = value * unit
+    return values
 
 
 def _merged_percentiles(first: Printed, histogram: Histogram) -> tuple[dict[float, float], tuple[str, ...]]:
@@ -92,7 +92,7 @@ def _mean_and_stddev(parts: Sequence[tuple[float, float, int]]) -> tuple[float, 
         return parts[0][:2]
     total = sum(n for _, _, n in parts)
     mean = sum(mean * n for mean, _, n in parts) / total
-    squares = sum(stddev**2 * max(0, n - 1) + n * (one - mean) ** 2 for one, stddev, n in parts)
+    squares = sum(stddev**2 * max(0, n - 1) + n * (part_mean - mean) ** 2 for part_mean, stddev, n in parts)
     return mean, math.sqrt(squares / (total - 1)) if total > 1 else 0.0
 
 
@@ -110,7 +110,7 @@ def _histogram(part: Printed, unit: float) -> Histogram:
         latency = round(bin_value(int(text)) * unit) if numbered else int(text)
         counts[latency] = counts.get(latency, 0) + count
     ordered = sorted(counts)
-    return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[one] for one in ordered))
+    return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[latency_ns] for latency_ns in ordered))
 
 
 def bin_value(index: int) -> float:

@@ -96,10 +96,10 @@ def is_new_run(before: Document, after: Document) -> bool:
     if _identity(before) != _identity(after):
         return True
     pairs = [*zip(_flows(before), _flows(after), strict=False)]
-    if any(one == other for one, other in pairs if one.active):
+    if any(earlier == later for earlier, later in pairs if earlier.active):
         return False
     has_ramp = any("ramp_time" in options for options in (after.global_options, *(job.options for job in _jobs(after))))
-    if not has_ramp and any(_goes_back(one, other) for one, other in pairs):
+    if not has_ramp and any(_goes_back(earlier, later) for earlier, later in pairs):
         return True
     apart = _are_apart(before, after)
     if apart is not None:

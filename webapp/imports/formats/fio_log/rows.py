@@ -118,12 +118,12 @@ def numbers(text: str) -> Integers:
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)  # numpy's way to say that it stopped at a wrong character
         try:
-            found = np.fromstring(body.replace("\n", ","), dtype=np.int64, sep=",")
+            values = np.fromstring(body.replace("\n", ","), dtype=np.int64, sep=",")
         except (ValueError, DeprecationWarning) as error:
             raise ImportRefused("The log has a field that is not a whole number: it is damaged.") from error
-    if found.size != rows * columns or body.count(",") != rows * (columns - 1):
+    if values.size != rows * columns or body.count(",") != rows * (columns - 1):
         raise ImportRefused("The rows of the log differ in length: the log is truncated or damaged.")
-    return found.reshape(rows, columns)
+    return values.reshape(rows, columns)
 
 
 _BINS = ((1856, 1.0), (1216, US))  # number of bins and their unit in ns
@@ -166,14 +166,16 @@ class HistogramSum:
         if not self._totals:
             return Histograms()
         joined, unit = _scale(next(iter(self._totals.values())).size)
-        found = {DIRECTIONS[code]: _histogram(one, joined, unit) for code, one in self._totals.items() if one.any()}
-        off_percent = max((_off_percent(one, joined, unit) for one in found.values()), default=0.0)
+        histograms = {
+            DIRECTIONS[code]: _histogram(counts, joined, unit) for code, counts in self._totals.items() if counts.any()
+        }
+        off_percent = max((_off_percent(histogram, joined, unit) for histogram in histograms.values()), default=0.0)
         if joined > 1 and off_percent > _MAX_OFF_PERCENT:
             raise ImportRefused(
                 f"The histogram log joins {joined} of fio's bins, so its latencies are up to {off_percent:.2g} % off. "
                 "Set log_hist_coarseness to a smaller number."
             )
-        return Histograms(found, off_percent)
+        return Histograms(histograms, off_percent)
 
 
 def _off_percent(histogram: Histogram, joined: int, unit: float) -> float:
@@ -183,13 +185,13 @@ def _off_percent(histogram: Histogram, joined: int, unit: float) -> float:
 
 
 def _histogram(counts: Integers, joined: int, unit: float) -> Histogram:
-    found: dict[int, int] = {}
+    counts_by_latency: dict[int, int] = {}
     for place in np.flatnonzero(counts).tolist():
         first, last = bin_value(place * joined), bin_value((place + 1) * joined - 1)
         middle = round((first + last) / 2 * unit)
-        found[middle] = found.get(middle, 0) + int(counts[place])
-    ordered = sorted(found)
-    return Histogram(latency_ns=tuple(ordered), counts=tuple(found[one] for one in ordered))
+        counts_by_latency[middle] = counts_by_latency.get(middle, 0) + int(counts[place])
+    ordered = sorted(counts_by_latency)
+    return Histogram(latency_ns=tuple(ordered), counts=tuple(counts_by_latency[latency_ns] for latency_ns in ordered))
 
 
 def _scale(size: int) -> tuple[int, float]:

@@ -96,8 +96,10 @@ def series(logs: Iterable[Log], *, latency_unit_ns: float = 1) -> dict[Direction
     if not jobs:
         return {}
     _from_begin(jobs.values())
-    found = {name: _points(list(jobs.values()), code, latency_unit_ns) for code, name in enumerate(DIRECTIONS)}
-    return {direction: points for direction, points in found.items() if points}
+    points_by_direction = {
+        name: _points(list(jobs.values()), code, latency_unit_ns) for code, name in enumerate(DIRECTIONS)
+    }
+    return {direction: points for direction, points in points_by_direction.items() if points}
 
 
 def _from_begin(jobs: Collection[_Job]) -> None:
@@ -171,10 +173,10 @@ def _usual(distances: Floats) -> float:
     multiples."""
     distances = distances[:_ENOUGH]
     shortest = distances[distances <= 1.5 * np.percentile(distances, 10, method="lower")]
-    one = float(np.median(shortest))
-    off = np.abs(distances / one - np.rint(distances / one))
-    is_one = shortest.size >= _OFTEN * distances.size and (off <= _NEARLY).mean() >= _NEARLY_ALL
-    return one if is_one else float(np.median(distances))
+    interval = float(np.median(shortest))
+    off = np.abs(distances / interval - np.rint(distances / interval))
+    is_multiple = shortest.size >= _OFTEN * distances.size and (off <= _NEARLY).mean() >= _NEARLY_ALL
+    return interval if is_multiple else float(np.median(distances))
 
 
 def _rate(rows: Rows | None, edges: Floats, length: int, *, per_io: str | None) -> Floats | None:
@@ -238,10 +240,10 @@ def _total(parts: list[Floats | None]) -> Floats | None:
 
 
 def _weighted(latencies: list[Floats | None], iops: list[Floats | None]) -> Floats | None:
-    known = [(one, rate) for one, rate in zip(latencies, iops, strict=True) if one is not None]
+    known = [(latency, rate) for latency, rate in zip(latencies, iops, strict=True) if latency is not None]
     if not known:
         return None
-    values = np.array([one for one, _ in known])
+    values = np.array([latency for latency, _ in known])
     equal = any(rate is None for _, rate in known)
     weights = np.ones_like(values) if equal else np.array([rate for _, rate in known])
     weights = np.where(np.isnan(values), 0.0, weights)

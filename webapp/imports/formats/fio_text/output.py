@@ -213,8 +213,8 @@ class _Reader:
                 self._entry.error = self._entry.error or int(errors[2])
         elif "Run status" in line and (group := _GROUP.search(line)):
             self._group, self._entry, self._flow, self._summed = int(group[1]), None, None, True
-        elif found := _SUM.search(line):
-            self._read_sum(found)
+        elif summary := _SUM.search(line):
+            self._read_sum(summary)
         elif "fio" in line:
             self._read_version_or_command(line)
 
@@ -349,7 +349,7 @@ def _size(text: str) -> int:
 
 def _options(text: str) -> dict[str, str]:
     """Options of a command line. None if it names a job file, several jobs or values of the shell."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     try:
         words = shlex.split(text, comments=True)
     except ValueError:  # a quotation mark without its end
@@ -365,7 +365,7 @@ def _options(text: str) -> dict[str, str]:
             value = ""
             if place < len(words) and not words[place].startswith("-") and not _AFTER_COMMAND.fullmatch(words[place]):
                 value, place = words[place], place + 1
-        if found.get(name, value) != value or "$" in value:
+        if options.get(name, value) != value or "$" in value:
             return {}
-        found[name] = value
-    return found
+        options[name] = value
+    return options

@@ -32,13 +32,13 @@ _NO_PERCENTILES = "The jobs were reported one by one, so there are no percentile
 
 def measurements(runs: Sequence[Run]) -> list[Measurement]:
     """Raises ImportRefused if there is no result."""
-    found = [measured for run in runs for measured in _of_run(run)]
-    if not found:
+    results = [measured for run in runs for measured in _of_run(run)]
+    if not results:
         raise ImportRefused(
             "This text of fio has no result: no job has a line with IOPS and bandwidth. The jobs did no I/O, or the "
             "text is cut off."
         )
-    return found
+    return results
 
 
 def _of_run(run: Run) -> Iterator[Measurement]:
@@ -64,8 +64,8 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def _directions(entries: Sequence[Entry]) -> list[Direction | None]:
     """unified_rw_reporting=both prints the sum of the directions too."""
-    found = list(dict.fromkeys(flow.direction for entry in entries for flow in entry.flows))
-    return [each for each in found if each is not None] or found
+    directions = list(dict.fromkeys(flow.direction for entry in entries for flow in entry.flows))
+    return [direction for direction in directions if direction is not None] or directions
 
 
 def _measured(run: Run, entries: Sequence[Entry], direction: Direction | None, beside: str) -> Measurement:
@@ -73,9 +73,9 @@ def _measured(run: Run, entries: Sequence[Entry], direction: Direction | None, b
     flows = [flow for _, flow in parts]
     contradictions = [note for entry in entries for flow in entry.flows if (note := _contradiction(entry, flow))]
     ios, rates = _rates(parts)
-    found, other, notes = _options(run, entries)
-    if _has_other_sizes(found, direction, rates):
-        found, other, notes = {}, {}, (*notes, _OTHER_SIZES)
+    job_factors, other, notes = _options(run, entries)
+    if _has_other_sizes(job_factors, direction, rates):
+        job_factors, other, notes = {}, {}, (*notes, _OTHER_SIZES)
     latency, of_latency = _latency(flows)
     labels = {BESIDE_JOBS: beside, JOB_ERROR: _error(entries), CONTRADICTION: _IOPS_AND_COUNT if contradictions else ""}
     if clients := sorted({entry.client for entry in entries if entry.client}):
@@ -85,7 +85,7 @@ def _measured(run: Run, entries: Sequence[Entry], direction: Direction | None, b
         tool_version=run.version,
         name=entries[0].name,
         direction=direction,
-        factors=found,
+        factors=job_factors,
         other=other | {name: text for name, text in labels.items() if text},
         iops=rates[0],
         bytes_per_s=rates[1],
@@ -166,10 +166,11 @@ def _options(run: Run, entries: Sequence[Entry]) -> tuple[dict[str, Value], dict
     if run.command and _agrees(run.command, shown, first, jobs):
         actual: dict[str, str] = {name: shown[name] for name in ("ioengine", "iodepth") if name in shown}
         return *factors({**actual, **run.command}), ()
-    found, other = factors(shown | number_of_jobs, DEFAULTS.keys())
+    job_factors, other = factors(shown | number_of_jobs, DEFAULTS.keys())
     if section is not None:
-        return found, other, ()
-    return found, {_PLACE: f"line {first.line}"}, (_NO_OPTIONS,)  # may be another test than others of the same name
+        return job_factors, other, ()
+    place = {_PLACE: f"line {first.line}"}  # it may be another test than others of the same name
+    return job_factors, place, (_NO_OPTIONS,)
 
 
 def _agrees(command: Mapping[str, str], shown: Mapping[str, str], entry: Entry, jobs: int) -> bool:
@@ -185,8 +186,10 @@ def _agrees(command: Mapping[str, str], shown: Mapping[str, str], entry: Entry, 
     )
 
 
-def _has_other_sizes(found: Mapping[str, Value], direction: Direction | None, rates: _Rates) -> bool:
-    size = found.get("write_block_size" if direction is Direction.WRITE else "block_size", found.get("block_size"))
+def _has_other_sizes(job_factors: Mapping[str, Value], direction: Direction | None, rates: _Rates) -> bool:
+    size = job_factors.get(
+        "write_block_size" if direction is Direction.WRITE else "block_size", job_factors.get("block_size")
+    )
     iops, moved = rates
     if direction is None or not isinstance(size, int) or not iops or moved is None:
         return False
@@ -240,12 +243,12 @@ def _mean(kind: str, flows: Sequence[Flow]) -> float | None:
 
 def _metrics(flows: Sequence[Flow], entries: Sequence[Entry]) -> dict[str, float]:
     """Mean latencies of all kinds, and the CPU shares in percent of one CPU of all processes."""
-    found = {f"{kind}_mean_ns": mean for kind in KINDS if (mean := _mean(kind, flows)) is not None}
+    values = {f"{kind}_mean_ns": mean for kind in KINDS if (mean := _mean(kind, flows)) is not None}
     shares = [(entry.cpu_percent, entry.jobs or 1) for entry in entries]
     for place, name in enumerate(("usr_cpu_percent", "sys_cpu_percent")):
         if all(share is not None for share, _ in shares):
-            found[name] = sum(share[place] * jobs for share, jobs in shares if share)
-    return found
+            values[name] = sum(share[place] * jobs for share, jobs in shares if share)
+    return values
 
 
 def _of_sum(total: Sum) -> Measurement:

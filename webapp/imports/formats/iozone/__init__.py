@@ -19,16 +19,16 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = [measured for run in runs(lines(text)) for measured in _run(run)]
-    if not found:
+    measurements = [measured for run in runs(lines(text)) for measured in _run(run)]
+    if not measurements:
         raise ImportRefused("There is no result of iozone in this text. It may be truncated.")
-    return with_repeats(found)
+    return with_repeats(measurements)
 
 
 def _run(text_lines: list[str]) -> list[Measurement]:
     """The first form that has results: the reports of -R repeat those of the others."""
     stated = settings(text_lines)
     for form in (throughput.parse, reports.parse, throughput.parse_report, reports.parse_report):
-        if found := form(text_lines, stated):
-            return found
+        if measurements := form(text_lines, stated):
+            return measurements
     return []

@@ -39,38 +39,38 @@ class Settings(msgspec.Struct, kw_only=True):
 
 def runs(text_lines: list[str]) -> list[list[str]]:
     """The lines of each run. A run begins with iozone's title or with a command of the shell."""
-    found: list[list[str]] = [[]]
+    lines_of_runs: list[list[str]] = [[]]
     for line in text_lines:
         if _TITLE in line or _SHELL.fullmatch(line.strip()):
-            found.append([])
-        found[-1].append(line)
-    return found
+            lines_of_runs.append([])
+        lines_of_runs[-1].append(line)
+    return lines_of_runs
 
 
 def settings(text_lines: list[str]) -> Settings:
     """Raises ImportRefused for a unit that is not imported."""
-    found = Settings()
+    run_settings = Settings()
     for line in map(str.strip, text_lines):
         if record := _RECORD.fullmatch(line):
-            found.factors["block_size"] = whole(record[1]) * KIB
+            run_settings.factors["block_size"] = whole(record[1]) * KIB
         elif file_size := _FILE.fullmatch(line):
-            found.factors["size"] = whole(file_size[1]) * KIB
+            run_settings.factors["size"] = whole(file_size[1]) * KIB
         elif processes := _PROCESSES.fullmatch(line):
-            found.factors["numjobs"] = whole(processes[1])
+            run_settings.factors["numjobs"] = whole(processes[1])
         elif version := _VERSION.fullmatch(line):
-            found.version = version[1]
-        elif (command := _COMMAND.fullmatch(line)) and not found.command:
-            found.command = command[1][:500]
-            found.tests = tuple(int(test) for test in _TESTS.findall(command[1]))
-            found.factors = _of_command(command[1]) | found.factors
+            run_settings.version = version[1]
+        elif (command := _COMMAND.fullmatch(line)) and not run_settings.command:
+            run_settings.command = command[1][:500]
+            run_settings.tests = tuple(int(test) for test in _TESTS.findall(command[1]))
+            run_settings.factors = _of_command(command[1]) | run_settings.factors
         elif line in _FLAGS:
             name, value = _FLAGS[line]
-            found.factors[name] = value
+            run_settings.factors[name] = value
         elif line.startswith("OPS Mode"):
-            found.operations = True
+            run_settings.operations = True
         elif line.startswith("Microseconds/op Mode"):
             raise ImportRefused("These results are in microseconds per operation (iozone -N). They are not imported.")
-    return found
+    return run_settings
 
 
 def _of_command(command: str) -> dict[str, Value]:
@@ -164,17 +164,17 @@ def _title(line: str) -> str:
 
 
 def parse(text_lines: list[str], stated: Settings) -> list[Measurement]:
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     names: list[str] = []
     for line in text_lines:
         cells = line.split()
         if _HEAD.fullmatch(line):
             names = line.lower().split()[2:]
         elif names and cells and cells[0].isdigit():
-            found += _row(cells, names, stated)
+            measurements += _row(cells, names, stated)
         elif cells:
             names = []
-    return found
+    return measurements
 
 
 def _phases(count: int, names: list[str], stated: Settings) -> tuple[Phase, ...]:
@@ -200,7 +200,7 @@ def _row(cells: list[str], names: list[str], stated: Settings) -> list[Measureme
 
 def parse_report(text_lines: list[str], stated: Settings) -> list[Measurement]:
     """Heads are quoted: record sizes above, file sizes in front."""
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     title = ""
     records: list[int] = []
     for line in text_lines:
@@ -216,8 +216,8 @@ def parse_report(text_lines: list[str], stated: Settings) -> list[Measurement]:
                 value = number(cell, "result")
                 if value:  # a record larger than the file has 0
                     more = {"size": _kib(cells[0]), "block_size": record}
-                    found.append(measured(_BY_REPORT[title], value, stated, more))
-    return found
+                    measurements.append(measured(_BY_REPORT[title], value, stated, more))
+    return measurements
 
 
 def _kib(cell: str) -> int:

@@ -25,14 +25,14 @@ def _list_item(line: str) -> re.Match[str] | None:
 
 
 def parse(text_lines: list[str], stated: Settings) -> list[Measurement]:
-    found = []
+    measurements = []
     for line in text_lines:
         block = _CHILDREN.fullmatch(line)
         phase = _BY_CHILDREN.get(block[2]) if block else None
         if block and phase:
             value = number(block[3], "throughput")
-            found.append(measured(phase, value, stated, {"numjobs": int(block[1])}))
-    return found
+            measurements.append(measured(phase, value, stated, {"numjobs": int(block[1])}))
+    return measurements
 
 
 def parse_report(text_lines: list[str], stated: Settings) -> list[Measurement]:

@@ -17,7 +17,7 @@ def sniff(head: str) -> bool:
 
 def parse(text: str) -> list[Measurement]:
     """Raises ImportRefused."""
-    found = table.parse(text) if table.sniff(text) else output.parse(text)
-    if not found:
+    measurements = table.parse(text) if table.sniff(text) else output.parse(text)
+    if not measurements:
         raise ImportRefused("There is no result of xdd in this text: no table with figures and no COMBINED line.")
-    return with_repeats(found)
+    return with_repeats(measurements)

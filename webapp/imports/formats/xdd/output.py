@@ -27,19 +27,19 @@ def sniff(head: str) -> bool:
 
 
 def parse(text: str) -> list[Measurement]:
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     version = ""
     settings: dict[str, str] = {}
     for line in lines(text):
         if begins := _VERSION.match(line):
             version, settings = begins[1], {}
         elif combined := _COMBINED.fullmatch(line):
-            found.append(_measured(version, settings, combined[1].split()))
+            measurements.append(_measured(version, settings, combined[1].split()))
         else:
             name, comma, value = line.strip().partition(",")
             if comma and name in _SETTINGS:
                 settings[name] = value.strip()
-    return found
+    return measurements
 
 
 def _measured(version: str, settings: Mapping[str, str], fields: list[str]) -> Measurement:

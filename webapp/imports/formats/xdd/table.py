@@ -29,7 +29,7 @@ def sniff(head: str) -> bool:
 
 
 def parse(text: str) -> list[Measurement]:
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     title: re.Match[str] | None = None
     threads: list[int] = []
     for line_number, line in enumerate(lines(text), start=1):
@@ -37,27 +37,27 @@ def parse(text: str) -> list[Measurement]:
         if begins := _TITLE.fullmatch(line):
             title, threads = begins, []
         elif title and len(cells) > 1 and any(_THREADS.fullmatch(cell) for cell in cells):
-            threads = [int(one[1]) for cell in cells if (one := _THREADS.fullmatch(cell))]
+            threads = [int(match[1]) for cell in cells if (match := _THREADS.fullmatch(cell))]
         elif title and threads and len(cells) > 1 and cells[0].strip()[:1].isdigit():
-            found += _row(title, threads, cells, line_number)
+            measurements += _row(title, threads, cells, line_number)
         elif title and threads and line.strip() and len(cells) == 1:
             title, threads = None, []
-    return found
+    return measurements
 
 
 def _row(title: re.Match[str], threads: list[int], cells: list[str], line: int) -> list[Measurement]:
     block = whole(cells[0], "block size")
     if any(cell.strip() for cell in cells[1 + len(threads) :]):
         raise ImportRefused(f"Line {line} has more columns than the head of its table.")
-    found = []
+    measurements = []
     for count, cell in zip(threads, cells[1:], strict=False):
         if not cell.strip():
             continue
         figures = _CELL.fullmatch(cell)
         if figures is None:
             raise ImportRefused(f"Line {line}: `{cell.strip()[:40]}` is not a pair of IOPS and MB/s.")
-        found.append(_measured(title, count, block, figures[1], figures[2]))
-    return found
+        measurements.append(_measured(title, count, block, figures[1], figures[2]))
+    return measurements
 
 
 def _measured(title: re.Match[str], threads: int, block: int, iops: str, mb_per_s: str) -> Measurement:

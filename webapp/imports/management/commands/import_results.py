@@ -85,17 +85,17 @@ class Command(BaseCommand):
 def _person(name: str | None) -> User | None:
     if name is None:
         return None
-    found = User.objects.filter(username=name, is_active=True).first()
-    if found is None:
+    person = User.objects.filter(username=name, is_active=True).first()
+    if person is None:
         raise CommandError(f"There is no person called {name}.")
-    return found
+    return person
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
-    found = {}
+    labels = {}
     for text in texts:
         name, _, value = map(str.strip, text.partition("="))
         if not name or not value:
             raise CommandError(f"--set {text}: write NAME=TEXT.")
-        found[name] = value
-    return found
+        labels[name] = value
+    return labels
