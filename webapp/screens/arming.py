@@ -17,10 +17,10 @@ class DriveToArm:
 
 def drives_to_arm(targets: Collection[Target], typed: Sequence[str] = ()) -> list[DriveToArm]:
     """The hosts of `targets` must be fetched with them. `typed`: serial numbers of a refused form, one per drive."""
-    found = contents(targets)
+    contents_by_target = contents(targets)
     serials = [*typed, *[""] * len(targets)]
     return [
-        DriveToArm(target, found[target.pk], serial, _problem(target, serial) if typed else "")
+        DriveToArm(target, contents_by_target[target.pk], serial, _problem(target, serial) if typed else "")
         for target, serial in zip(targets, serials, strict=False)
     ]
 

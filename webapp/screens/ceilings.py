@@ -117,11 +117,11 @@ def in_words(bounds: Iterable[Bound]) -> list[str]:
 
 def _in_words(bound: Bound) -> str:
     limit = f"{formatting.bytes_per_s(bound.bytes_per_s)} at most"
-    said = f"{bound.target} is limited by {bound.words}: {limit}" if bound.words else f"{bound.target}: {limit}"
+    sentence = f"{bound.target} is limited by {bound.words}: {limit}" if bound.words else f"{bound.target}: {limit}"
     if bound.realistic is None:
-        return f"{said}."
+        return f"{sentence}."
     low, high = bound.realistic.low_bytes_per_s, bound.realistic.high_bytes_per_s
     interval = f"{formatting.bytes_per_s(low)} to {formatting.bytes_per_s(high)}"
     if not bound.words:
-        return f"{said} ({bound.realistic.source}). A limit of {interval} matches it."
-    return f"{said}, {interval} in practice ({bound.realistic.source})."
+        return f"{sentence} ({bound.realistic.source}). A limit of {interval} matches it."
+    return f"{sentence}, {interval} in practice ({bound.realistic.source})."

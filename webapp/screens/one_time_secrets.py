@@ -27,11 +27,11 @@ def keep(request: HttpRequest, name: str, secret: str) -> None:
 
 def take(request: HttpRequest, name: str) -> str:
     """Remove and return the secret; "" if it was shown before. A HEAD request does not remove it."""
-    kept = dict(request.session.get(_KEY, {}))
-    if request.method != "GET" or name not in kept:
+    secrets = dict(request.session.get(_KEY, {}))
+    if request.method != "GET" or name not in secrets:
         return ""
-    encrypted: str = kept.pop(name)
-    request.session[_KEY] = kept
+    encrypted: str = secrets.pop(name)
+    request.session[_KEY] = secrets
     try:
         return _fernet().decrypt(encrypted, ttl=KEPT_S).decode()
     except InvalidToken:  # expired, or the secret key has changed

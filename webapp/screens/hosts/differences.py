@@ -39,8 +39,8 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _chosen(host: Host, text: str, inventories: Sequence[HostInventory], default: int) -> HostInventory | None:
     """The inventory with this id, else the default one."""
-    found = host.inventories.filter(pk=int(text)).first() if _is_id(text) else None
-    return found or (inventories[min(default, len(inventories) - 1)] if inventories else None)
+    inventory = host.inventories.filter(pk=int(text)).first() if _is_id(text) else None
+    return inventory or (inventories[min(default, len(inventories) - 1)] if inventories else None)
 
 
 def _is_id(text: str) -> bool:
@@ -64,7 +64,7 @@ class SinceThen:
 def since_run_before(run: Run) -> list[SinceThen]:
     """Inventories of each host of a started run that had an earlier run. Three queries per host."""
     hosts = Host.objects.filter(pk__in=run.targets.values("host")).order_by("slug") if run.started_at else []
-    return [found for host in hosts if (found := _since(run, host))]
+    return [since for host in hosts if (since := _since(run, host))]
 
 
 def _since(run: Run, host: Host) -> SinceThen | None:

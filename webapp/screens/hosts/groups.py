@@ -153,8 +153,8 @@ def show_new_group(request: HttpRequest) -> HttpResponse:
 
 @page
 def show_group(request: HttpRequest, slug: str) -> HttpResponse:
-    found = _found(slug)
-    return _show(request, draft_of(found), found)
+    group = _found(slug)
+    return _show(request, draft_of(group), group)
 
 
 @operator_action
@@ -173,24 +173,24 @@ def save_new_group(request: HttpRequest) -> HttpResponse:
 
 @operator_action
 def save_group(request: HttpRequest, slug: str) -> HttpResponse:
-    found, draft = _found(slug), draft_from(request.POST)
+    group, draft = _found(slug), draft_from(request.POST)
     if "do" in request.POST:
-        return _show(request, draft, found, unsaved=True)
+        return _show(request, draft, group, unsaved=True)
     try:
-        saved = change_group(group=found, title=draft.title, members=draft.specs(), by=person(request))
+        saved = change_group(group=group, title=draft.title, members=draft.specs(), by=person(request))
     except Refusal as refusal:
-        return _show(request, draft, found, problem=refusal.message, unsaved=True)
+        return _show(request, draft, group, problem=refusal.message, unsaved=True)
     words, undo = f"The host group “{saved}” was saved.", reverse("host_group", args=[slug])
-    messages.success(request, with_undo(request, words, undo, given=fields_of(draft_of(found))))
+    messages.success(request, with_undo(request, words, undo, given=fields_of(draft_of(group))))
     return redirect("host_group", slug=slug)
 
 
 def _show(
-    request: HttpRequest, draft: Draft, found: HostGroup | None, *, problem: str = "", unsaved: bool = False
+    request: HttpRequest, draft: Draft, group: HostGroup | None, *, problem: str = "", unsaved: bool = False
 ) -> HttpResponse:
     rows = rows_of(draft)
     context = {
-        "group": found,
+        "group": group,
         "draft": draft,
         "rows": rows,
         "offered": hosts_to_add(rows),
@@ -204,13 +204,13 @@ def _show(
 
 @operator_action
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    found = _found(slug)
-    before = [("slug", slug), *fields_of(draft_of(found))]
+    group = _found(slug)
+    before = [("slug", slug), *fields_of(draft_of(group))]
     try:
-        delete_group(group=found, by=person(request))
+        delete_group(group=group, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return redirect("host_group", slug=slug)
-    words = f"The host group “{found}” was deleted. Its hosts and results stay."
+    words = f"The host group “{group}” was deleted. Its hosts and results stay."
     messages.success(request, with_undo(request, words, reverse("new_host_group"), given=before))
     return redirect("host_groups")

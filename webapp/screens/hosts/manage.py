@@ -125,10 +125,10 @@ def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
 
 
 def _called(reference: str) -> EnrolmentToken:
-    found = enrolment_called(reference)
-    if found is None:
+    token = enrolment_called(reference)
+    if token is None:
         raise Http404("There is no such enrolment command.")
-    return found
+    return token
 
 
 @admin_action
@@ -213,10 +213,10 @@ def _act(request: HttpRequest, slug: str, action: str, do: Callable[[Host, User]
     """Do the action and show a message on the host's page, or show the problem at its field."""
     host = host_or_404(slug)
     try:
-        said = do(host, person(request))
+        message = do(host, person(request))
     except Refusal as refusal:
         return show_manage_page(request, host, action=action, problem=refusal.message)
-    messages.success(request, said)
+    messages.success(request, message)
     return redirect("host", slug=host.slug)
 
 

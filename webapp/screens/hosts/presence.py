@@ -86,26 +86,30 @@ def warnings(host: Host, targets: Iterable[Target], *, newest_version: str, acti
     """Problems of the host, each with its remedy. None for a revoked host."""
     if host.state == HostState.REVOKED:
         return []
-    found = [*_about_worker(host, newest_version, active), *_about_clock(host)]
+    sentences = [*_about_worker(host, newest_version, active), *_about_clock(host)]
     if second := second_worker_words(host):
-        found.insert(0, second)
+        sentences.insert(0, second)
     if host.state_disk_full:
-        found.append("The disk of its worker's state directory is full, so no trial can start. Free some space there.")
+        sentences.append(
+            "The disk of its worker's state directory is full, so no trial can start. Free some space there."
+        )
     if host.policy_problem:
-        found.append(f"Its policy file allows nothing: {host.policy_problem}")
-    found += [f"{target.slug}: {target.problem}" for target in targets if target.in_policy and target.problem]
-    return found
+        sentences.append(f"Its policy file allows nothing: {host.policy_problem}")
+    sentences += [f"{target.slug}: {target.problem}" for target in targets if target.in_policy and target.problem]
+    return sentences
 
 
 def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> list[str]:
     if not host.capabilities:
         return ["Its worker has not reported its capabilities yet. Start the worker on the host."]
-    found = []
+    sentences = []
     if silent(host) or (active and quiet_for(host, active)):
-        found.append(OFFLINE)
+        sentences.append(OFFLINE)
     if newest_version and host.worker_version != newest_version:
-        found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
-    return [*found, *_missing_engines(host)]
+        sentences.append(
+            f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}."
+        )
+    return [*sentences, *_missing_engines(host)]
 
 
 def _missing_engines(host: Host) -> list[str]:

@@ -72,17 +72,17 @@ class PurgeRow:
 
 def _target(slug: str, name: str) -> Target:
     host = host_or_404(slug)
-    found = Target.objects.select_related("host").filter(host=host, slug=name).order_by("-in_policy").first()
-    if found is None:
+    target = Target.objects.select_related("host").filter(host=host, slug=name).order_by("-in_policy").first()
+    if target is None:
         raise Http404(f"{host} has no target {name}.")
-    return found
+    return target
 
 
 def _offers(target: Target) -> list[Offer]:
-    said = {offer["method"]: offer.get("problem", "") for offer in target.purges}
+    problems = {offer["method"]: offer.get("problem", "") for offer in target.purges}
     return [
         Offer(name, PURGE_LABELS.get(name, name), problem, TRIED.get(name, NOWHERE), name in STOPPABLE)
-        for name, problem in said.items()
+        for name, problem in problems.items()
     ]
 
 
@@ -100,10 +100,12 @@ def _verified(attempt: Attempt) -> str:
     """The samples read after the purge, and what the method promises."""
     if not attempt.purged:
         return ""
-    told = attempt.purged[-1]
-    other, count = told["samples_not_zero"], told["samples"]
+    purge_result = attempt.purged[-1]
+    other, count = purge_result["samples_not_zero"], purge_result["samples"]
     read = f"{count} samples read as zeros" if not other else f"{other} of {count} samples are not zeros"
-    promise = {True: "as the method promises", False: "which the method does not promise"}.get(told["zeros_promised"])
+    promise = {True: "as the method promises", False: "which the method does not promise"}.get(
+        purge_result["zeros_promised"]
+    )
     return f"{read}, {promise}" if promise else f"{read}; the method promises nothing about zeros"
 
 
@@ -194,38 +196,38 @@ def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: s
 
 @operator_action
 def purge(request: HttpRequest, slug: str, target: str) -> HttpResponse:
-    found = _target(slug, target)
+    drive = _target(slug, target)
     given = request.POST
     try:
         purge_drive(
-            target=found, method=given.get("method", ""), serial=given.get("serial", "").strip(),
+            target=drive, method=given.get("method", ""), serial=given.get("serial", "").strip(),
             why=given.get("why", ""), by=person(request),
         )  # fmt: skip
     except Refusal as refusal:
-        return _show(request, found, problem=refusal.message, refused="purge")
-    messages.success(request, f"The purge of {found} has started. Reload this page to see its progress.")
-    return redirect("host_target", slug=found.host.slug, target=found.slug)
+        return _show(request, drive, problem=refusal.message, refused="purge")
+    messages.success(request, f"The purge of {drive} has started. Reload this page to see its progress.")
+    return redirect("host_target", slug=drive.host.slug, target=drive.slug)
 
 
 @operator_action
 def stop(request: HttpRequest, slug: str, target: str, action: int) -> HttpResponse:
-    found = _target(slug, target)
-    asked = get_object_or_404(HostAction.objects.exclude(purge=""), pk=action, target=found)
+    drive = _target(slug, target)
+    purge_action = get_object_or_404(HostAction.objects.exclude(purge=""), pk=action, target=drive)
     try:
-        stop_purge(action=asked, by=person(request))
+        stop_purge(action=purge_action, by=person(request))
     except Refusal as refusal:
-        return _show(request, found, problem=refusal.message, refused="stop")
-    messages.success(request, f"The purge of {found} stops after the current piece. Reload this page to see where.")
-    return redirect("host_target", slug=found.host.slug, target=found.slug)
+        return _show(request, drive, problem=refusal.message, refused="stop")
+    messages.success(request, f"The purge of {drive} stops after the current piece. Reload this page to see where.")
+    return redirect("host_target", slug=drive.host.slug, target=drive.slug)
 
 
 @operator_action
 def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
     """`operation`: read, set or restore."""
-    found, given = _target(slug, target), request.POST
+    drive, given = _target(slug, target), request.POST
     try:
         setting_by_hand(
-            target=found,
+            target=drive,
             name=given.get("name", ""),
             operation=given.get("operation", ""),
             value=given.get("value", ""),
@@ -233,32 +235,32 @@ def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
             by=person(request),
         )
     except Refusal as refusal:
-        return _show(request, found, problem=refusal.message, refused="setting")
-    messages.success(request, f"The order is sent to {found.host}. Reload this page to see the result.")
-    return redirect("host_target", slug=found.host.slug, target=found.slug)
+        return _show(request, drive, problem=refusal.message, refused="setting")
+    messages.success(request, f"The order is sent to {drive.host}. Reload this page to see the result.")
+    return redirect("host_target", slug=drive.host.slug, target=drive.slug)
 
 
 @operator_action
 def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
     """`do`: enter, forget or restore. `unit` of `amount`: tbw or dwpd. `rating` to restore: from the Undo button."""
-    found, given = _target(slug, target), request.POST
-    before = EnduranceRating.objects.filter(target=found).first()
+    drive, given = _target(slug, target), request.POST
+    before = EnduranceRating.objects.filter(target=drive).first()
     if given.get("do") == "restore":
-        return _restore_endurance(request, found)
+        return _restore_endurance(request, drive)
     if given.get("do") == "forget":
-        forget_endurance(target=found, by=person(request))
-        messages.success(request, _undoing(request, f"The rated endurance of {found} is deleted.", before))
-        return redirect("host_target", slug=found.host.slug, target=found.slug)
+        forget_endurance(target=drive, by=person(request))
+        messages.success(request, _undoing(request, f"The rated endurance of {drive} is deleted.", before))
+        return redirect("host_target", slug=drive.host.slug, target=drive.slug)
     amount, years = _number(given.get("amount", "")), _number(given.get("years", "")) or WARRANTY_YEARS
     tbw, dwpd = (amount, None) if given.get("unit") == "tbw" else (None, amount)
     try:
         rate_endurance(
-            target=found, by=person(request), source=given.get("source", ""), tbw_tb=tbw, dwpd=dwpd, years=years
+            target=drive, by=person(request), source=given.get("source", ""), tbw_tb=tbw, dwpd=dwpd, years=years
         )
     except Refusal as refusal:
-        return _show(request, found, problem=refusal.message, refused="endurance")
-    messages.success(request, _undoing(request, f"The rated endurance of {found} is saved.", before))
-    return redirect("host_target", slug=found.host.slug, target=found.slug)
+        return _show(request, drive, problem=refusal.message, refused="endurance")
+    messages.success(request, _undoing(request, f"The rated endurance of {drive} is saved.", before))
+    return redirect("host_target", slug=drive.host.slug, target=drive.slug)
 
 
 def _undoing(request: HttpRequest, words: str, before: EnduranceRating | None) -> str:
@@ -270,17 +272,17 @@ def _undoing(request: HttpRequest, words: str, before: EnduranceRating | None) -
     return with_undo(request, words, undo, given=[("do", "restore"), ("rating", rating)])
 
 
-def _restore_endurance(request: HttpRequest, found: Target) -> HttpResponse:
+def _restore_endurance(request: HttpRequest, target: Target) -> HttpResponse:
     try:
         of, rated_bytes, basis, source = signing.loads(request.POST.get("rating", ""), salt=_RATING)
     except signing.BadSignature:
         of = ""
-    if of == str(found.pk):
-        restore_endurance(target=found, rated_bytes=rated_bytes, basis=basis, source=source, by=person(request))
-        messages.success(request, f"The rated endurance of {found} is restored.")
+    if of == str(target.pk):
+        restore_endurance(target=target, rated_bytes=rated_bytes, basis=basis, source=source, by=person(request))
+        messages.success(request, f"The rated endurance of {target} is restored.")
     else:
-        messages.error(request, f"This is not a former rating of {found}. Enter the rating again.")
-    return redirect("host_target", slug=found.host.slug, target=found.slug)
+        messages.error(request, f"This is not a former rating of {target}. Enter the rating again.")
+    return redirect("host_target", slug=target.host.slug, target=target.slug)
 
 
 def _number(text: str) -> float | None:

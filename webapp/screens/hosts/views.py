@@ -84,16 +84,16 @@ def worker_log(request: HttpRequest, slug: str) -> HttpResponse:
 def log_tail(host: Host, request: HttpRequest, *, after: int = 0) -> LogTail:
     """The newest lines, filtered by `level` and `attempt` in the address."""
     lines = log_lines(host, level=request.GET.get("level", ""), attempt=uuid_or_none(request.GET.get("attempt", "")))
-    found = list(lines.filter(id__gt=after)[:SHOWN])[::-1]
-    trials = _trials(found)
-    return LogTail(lines=tuple(_line(line, trials) for line in found), last=found[-1].pk if found else after)
+    newest = list(lines.filter(id__gt=after)[:SHOWN])[::-1]
+    trials = _trials(newest)
+    return LogTail(lines=tuple(_line(line, trials) for line in newest), last=newest[-1].pk if newest else after)
 
 
 def _trials(lines: Sequence[WorkerLogLine]) -> dict[UUID, tuple[str, str]]:
     """Attempt -> (text, address) of its run or trial. One query."""
     wanted = {line.attempt for line in lines if line.attempt}
-    found = Attempt.objects.filter(pk__in=wanted, run__isnull=False).select_related("run", "trial")
-    return {attempt.pk: _about(attempt) for attempt in found}
+    attempts = Attempt.objects.filter(pk__in=wanted, run__isnull=False).select_related("run", "trial")
+    return {attempt.pk: _about(attempt) for attempt in attempts}
 
 
 def _about(attempt: Attempt) -> tuple[str, str]:
@@ -207,20 +207,20 @@ def history(host: Host, inventories: Sequence[HostInventory]) -> list[Event]:
 
 def _changed(after: HostInventory, before: HostInventory) -> Event:
     if after.changes is None:
-        said = ["The earlier inventory has a format that is no longer supported."]
-        return Event(after.taken_at, "Changed", sentences=said)
-    said = after.changes or ["Hardware details changed."]
-    return Event(after.taken_at, "Changed", sentences=said, address=f"from={before.pk}&to={after.pk}")
+        sentences = ["The earlier inventory has a format that is no longer supported."]
+        return Event(after.taken_at, "Changed", sentences=sentences)
+    sentences = after.changes or ["Hardware details changed."]
+    return Event(after.taken_at, "Changed", sentences=sentences, address=f"from={before.pk}&to={after.pk}")
 
 
 def _detail(operation: AuditEntry) -> list[str]:
-    said = {
+    templates = {
         "before": "The former name is {}.",
         "window": "{}.",
         "note": "{}",
         "hostname": "Changed by the worker on {}.",
     }
-    return [said[key].format(value) for key, value in operation.detail.items() if key in said and value]
+    return [templates[key].format(value) for key, value in operation.detail.items() if key in templates and value]
 
 
 def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:

@@ -133,13 +133,13 @@ def label_preview(pattern: str, paths: Sequence[str]) -> LabelPreview:
     """`paths` are also of logs: fio's logs join a test of their folder, so they need no match of their own."""
     suggested = labels.suggest(paths)
     try:
-        found = {path: labels.match(pattern, path) for path in paths} if pattern else {}
+        labels_by_path = {path: labels.match(pattern, path) for path in paths} if pattern else {}
     except Refusal as refusal:
         return LabelPreview(
             suggested=suggested, problem=refusal.message, matched=0, of=len(paths), logs=0, examples=(), unmatched=()
         )
-    logs = _logs_of_tests([path for path, of_path in found.items() if of_path is None], paths)
-    tests = {path: of_path for path, of_path in found.items() if path not in logs}
+    logs = _logs_of_tests([path for path, of_path in labels_by_path.items() if of_path is None], paths)
+    tests = {path: of_path for path, of_path in labels_by_path.items() if path not in logs}
     matches = {path: of_path for path, of_path in tests.items() if of_path is not None}
     return LabelPreview(
         suggested=suggested,
@@ -225,13 +225,13 @@ def end_import_action(request: HttpRequest, number: int) -> HttpResponse:
 
 @operator_action
 def undo_import_action(request: HttpRequest, number: int) -> HttpResponse:
-    found = get_object_or_404(Import, number=number)
+    imported = get_object_or_404(Import, number=number)
     try:
-        undo_import(found, by=person(request))
+        undo_import(imported, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
         return redirect("import", number)
-    messages.success(request, f"Import {number} and its {found.results_made:,} results are deleted.")
+    messages.success(request, f"Import {number} and its {imported.results_made:,} results are deleted.")
     return redirect("imports")
 
 
@@ -251,16 +251,16 @@ def preview_import_columns(request: HttpRequest) -> HttpResponse:
 
 def _given(request: HttpRequest) -> dict[str, str]:
     """Labels by hand: `host`, `controller`, `drive`, and lines `name: text` in `others`."""
-    found = {name: request.POST.get(name, "").strip() for name in ("host", "controller", "drive", "layout")}
-    found |= read_labels(request.POST.get("others", ""))
-    return {name: text for name, text in found.items() if text}
+    label_texts = {name: request.POST.get(name, "").strip() for name in ("host", "controller", "drive", "layout")}
+    label_texts |= read_labels(request.POST.get("others", ""))
+    return {name: text for name, text in label_texts.items() if text}
 
 
 def _own(request: HttpRequest, number: int) -> Import:
     """Raises Refusal for somebody else's import."""
-    found = get_object_or_404(Import, number=number)
-    check_own(found, person(request))
-    return found
+    imported = get_object_or_404(Import, number=number)
+    check_own(imported, person(request))
+    return imported
 
 
 def _json(payload: Payload) -> HttpResponse:

@@ -101,8 +101,8 @@ def comparison_of_entered(imported: Import) -> str:
 
 
 def _labels(origin: Origin) -> dict[str, str]:
-    own = {name: getattr(origin, name) for name in DIMENSIONS}
-    return {**{name: text for name, text in own.items() if text}, **origin.other}
+    dimensions = {name: getattr(origin, name) for name in DIMENSIONS}
+    return {**{name: text for name, text in dimensions.items() if text}, **origin.other}
 
 
 def _differing(origins: list[Origin], common: Mapping[str, str]) -> str:
@@ -213,30 +213,30 @@ def references_page(request: HttpRequest) -> HttpResponse:
 
 @page
 def import_page(request: HttpRequest, number: int) -> HttpResponse:
-    found = get_object_or_404(Import, number=number)
-    choices = CHOICES if found.slug is None else {RESULTS: CHOICES[RESULTS]}
+    imported = get_object_or_404(Import, number=number)
+    choices = CHOICES if imported.slug is None else {RESULTS: CHOICES[RESULTS]}
     shown = request.GET.get("show", RESULTS)
     shown = shown if shown in choices else RESULTS
-    page_number = request.GET.get("page") or _page_of_test(found, request.GET.get("test", ""))
-    pages = Paginator(_listed(found, shown), PER_PAGE).get_page(page_number)
+    page_number = request.GET.get("page") or _page_of_test(imported, request.GET.get("test", ""))
+    pages = Paginator(_listed(imported, shown), PER_PAGE).get_page(page_number)
     ids = [result.pk for result in pages] if shown == RESULTS else []
-    refused, conclusions = refused_by_reason(found), _conclusions(found) if ids else None
+    refused, conclusions = refused_by_reason(imported), _conclusions(imported) if ids else None
     context = {
-        "import": found,
+        "import": imported,
         "choices": choices,
         "shown": shown,
         "pages": pages,
-        "table": table_of(read_rows(results_of(found).filter(pk__in=ids))) if ids else None,
-        "timed": timed_tests(found) if ids else (),
+        "table": table_of(read_rows(results_of(imported).filter(pk__in=ids))) if ids else None,
+        "timed": timed_tests(imported) if ids else (),
         "empty": EMPTY[shown],
-        "reasons": _reasons(found, dict(list(refused.items())[:SHOWN_REASONS])),
+        "reasons": _reasons(imported, dict(list(refused.items())[:SHOWN_REASONS])),
         "further_reasons": max(0, len(refused) - SHOWN_REASONS),
-        "may_undo": may_undo(found, person(request)),
-        "comparison": comparison_of_entered(found),
-        "bench": bench_address(products_of_import(found)),
+        "may_undo": may_undo(imported, person(request)),
+        "comparison": comparison_of_entered(imported),
+        "bench": bench_address(products_of_import(imported)),
         "conclusions": conclusions,
-        "ceiling_form": ceiling_form(import_owners(found), reverse("import", args=[found.number])),
-        "is_making": bool(ids) and conclusions is None and found.state == ImportState.DONE,
+        "ceiling_form": ceiling_form(import_owners(imported), reverse("import", args=[imported.number])),
+        "is_making": bool(ids) and conclusions is None and imported.state == ImportState.DONE,
     }
     return render(request, "screens/import.html", context)
 
@@ -257,21 +257,21 @@ class ShownConclusions:
     sections: tuple[ShownSection, ...]
 
 
-def _conclusions(found: Import) -> ShownConclusions | None:
+def _conclusions(imported: Import) -> ShownConclusions | None:
     """None until they are made."""
-    conclusions = stored(found)
+    conclusions = stored(imported)
     if conclusions is None:
         return None
-    listed = findings_of_import(found, conclusions)
+    listed = findings_of_import(imported, conclusions)
     by_section: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in listed:
         by_section.setdefault((finding.title, finding.query), []).append(finding)
     sections = []
     for section in conclusions.sections:
-        own = by_section.get((section.title, section.query), [])
-        stated = {finding.sentence for finding in own}
+        of_section = by_section.get((section.title, section.query), [])
+        stated = {finding.sentence for finding in of_section}
         others = tuple(sentence for sentence in section.sentences if sentence not in stated)
-        sections.append(ShownSection(section.title, section.query, tuple(own), others))
+        sections.append(ShownSection(section.title, section.query, tuple(of_section), others))
     valid = [finding for finding in listed if not (finding.is_dismissed or finding.repeats)]
     return ShownConclusions(tuple(valid[:MOST_FIRST]), tuple(sections))
 
@@ -279,38 +279,38 @@ def _conclusions(found: Import) -> ShownConclusions | None:
 @operator_action
 def review_action(request: HttpRequest, number: int, key: str) -> HttpResponse:
     """`verdict` "" takes back the review."""
-    found, verdict = get_object_or_404(Import, number=number), str(request.POST.get("verdict", ""))
+    imported, verdict = get_object_or_404(Import, number=number), str(request.POST.get("verdict", ""))
     reason = str(request.POST.get("reason", ""))
     try:
         if verdict:
-            review_finding(of=found, key=key, verdict=verdict, reason=reason, by=person(request))
+            review_finding(of=imported, key=key, verdict=verdict, reason=reason, by=person(request))
         else:
-            undo_review(of=found, key=key, by=person(request))
+            undo_review(of=imported, key=key, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
     return redirect(reverse("import", args=[number]) + "#conclusions")
 
 
-def _reasons(found: Import, refused: Mapping[str, int]) -> list[tuple[str, int, list[ImportedFile], int]]:
+def _reasons(imported: Import, refused: Mapping[str, int]) -> list[tuple[str, int, list[ImportedFile], int]]:
     """Reason, number of files, the first files, and the number of the others."""
-    files = some_refused(found, refused, SHOWN_FILES) if refused else {}
+    files = some_refused(imported, refused, SHOWN_FILES) if refused else {}
     return [(reason, count, files[reason], count - len(files[reason])) for reason, count in refused.items()]
 
 
-def _listed(found: Import, shown: str) -> QuerySet[Any]:
-    return results_of(found) if shown == RESULTS else files_of(found, only_refused=shown == REFUSED)
+def _listed(imported: Import, shown: str) -> QuerySet[Any]:
+    return results_of(imported) if shown == RESULTS else files_of(imported, only_refused=shown == REFUSED)
 
 
-def _page_of_test(found: Import, test: str) -> int:
+def _page_of_test(imported: Import, test: str) -> int:
     """The page of results that has the test with this number; 1 if there is none."""
     if not re.fullmatch(r"[0-9]{1,9}", test, re.ASCII):
         return 1
-    return results_of(found).filter(origin__number__lt=int(test)).count() // PER_PAGE + 1
+    return results_of(imported).filter(origin__number__lt=int(test)).count() // PER_PAGE + 1
 
 
-def may_undo(found: Import, user: User) -> bool:
-    own = found.created_by_id == user.pk or user.is_administrator
-    return found.slug is None and user.is_operator and own
+def may_undo(imported: Import, user: User) -> bool:
+    is_owner = imported.created_by_id == user.pk or user.is_administrator
+    return imported.slug is None and user.is_operator and is_owner
 
 
 CHART_METRICS = {key: METRICS[key].label for key in ("iops", "bytes_per_s", "latency_mean")}

@@ -52,7 +52,7 @@ class SubscriptionForm(forms.Form):
         self.fields["url"].widget.attrs |= {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
         if subscription is None:
             offered = list(Channel) if mail.is_set_up() else [Channel.WEBHOOK]
-            self.fields["channel"].choices = [(one.value, one.label) for one in offered]  # type: ignore[attr-defined]
+            self.fields["channel"].choices = [(channel.value, channel.label) for channel in offered]  # type: ignore[attr-defined]
             self.fields["channel"].initial = offered[0].value
         else:
             del self.fields["channel"]
@@ -85,7 +85,10 @@ def notices_page(request: HttpRequest) -> HttpResponse:
 def _notices(request: HttpRequest, form: SubscriptionForm) -> HttpResponse:
     me = person(request)
     context = {
-        "subscriptions": [(one, [Event(event).label for event in one.events]) for one in subscriptions_of(me)],
+        "subscriptions": [
+            (subscription, [Event(event).label for event in subscription.events])
+            for subscription in subscriptions_of(me)
+        ],
         "deliveries": Paginator(deliveries_of(me), PER_PAGE).get_page(request.GET.get("page")),
         "form": form,
         "mail_set_up": mail.is_set_up(),
@@ -115,29 +118,33 @@ def add(request: HttpRequest) -> HttpResponse:
 
 @page
 def notice_page(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _own(request, pk)
-    initial = {"url": found.url, "plan": found.plan.slug if found.plan else None, "events": found.events}
-    return _notice(request, found, SubscriptionForm(initial=initial, subscription=found))
+    subscription = _own(request, pk)
+    initial = {
+        "url": subscription.url,
+        "plan": subscription.plan.slug if subscription.plan else None,
+        "events": subscription.events,
+    }
+    return _notice(request, subscription, SubscriptionForm(initial=initial, subscription=subscription))
 
 
-def _notice(request: HttpRequest, found: Subscription, form: SubscriptionForm) -> HttpResponse:
-    context = {"subscription": found, "form": form}
+def _notice(request: HttpRequest, subscription: Subscription, form: SubscriptionForm) -> HttpResponse:
+    context = {"subscription": subscription, "form": form}
     return render(request, "screens/notice.html", context, status=422 if form.errors else 200)
 
 
 @own_action
 def change(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _own(request, pk)
-    form = SubscriptionForm(request.POST, subscription=found)
+    subscription = _own(request, pk)
+    form = SubscriptionForm(request.POST, subscription=subscription)
     if form.is_valid():
         try:
-            services.change_subscription(subscription=found, **form.given)
+            services.change_subscription(subscription=subscription, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
             messages.success(request, "The subscription is changed.")
             return redirect("notices")
-    return _notice(request, found, form)
+    return _notice(request, subscription, form)
 
 
 @own_action
@@ -156,21 +163,21 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 
 @own_action
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _own(request, pk)
-    said = _deleted(request, found)
-    services.delete_subscription(subscription=found)
-    messages.success(request, said)
+    subscription = _own(request, pk)
+    message = _deleted(request, subscription)
+    services.delete_subscription(subscription=subscription)
+    messages.success(request, message)
     return redirect("notices")
 
 
-def _deleted(request: HttpRequest, found: Subscription) -> str:
+def _deleted(request: HttpRequest, subscription: Subscription) -> str:
     """With Undo for e-mail: the secret of a webhook cannot be restored."""
     words = "The subscription and its deliveries are deleted."
-    if found.channel == Channel.WEBHOOK:
+    if subscription.channel == Channel.WEBHOOK:
         return f"{words} The secret of the webhook is deleted too: to receive notices again, add a new subscription."
-    given = [("channel", found.channel), ("plan", found.plan.slug if found.plan else "")]
-    given += [("events", event) for event in found.events]
-    given += [("paused", "1")] if found.paused_at else []
+    given = [("channel", subscription.channel), ("plan", subscription.plan.slug if subscription.plan else "")]
+    given += [("events", event) for event in subscription.events]
+    given += [("paused", "1")] if subscription.paused_at else []
     return with_undo(request, f"{words} Undo adds the subscription again.", reverse("add_notice"), given=given)
 
 
@@ -187,15 +194,15 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 @page
 def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
     """The secret of a webhook, shown once after its creation; later the page only offers to renew it."""
-    found = _own_webhook(request, pk)
-    context = {"subscription": found, "secret": one_time_secrets.take(request, _secret_name(found))}
+    subscription = _own_webhook(request, pk)
+    context = {"subscription": subscription, "secret": one_time_secrets.take(request, _secret_name(subscription))}
     return one_time_secrets.render_once(request, "screens/notice_secret.html", context)
 
 
 @own_action
 def renew(request: HttpRequest, pk: int) -> HttpResponse:
-    found = _own_webhook(request, pk)
-    return _show_secret(request, found, services.renew_secret(subscription=found))
+    subscription = _own_webhook(request, pk)
+    return _show_secret(request, subscription, services.renew_secret(subscription=subscription))
 
 
 def _show_secret(request: HttpRequest, subscription: Subscription, secret: str) -> HttpResponse:
@@ -209,8 +216,8 @@ def _secret_name(subscription: Subscription) -> str:
 
 @own_action
 def send_one_again(request: HttpRequest, delivery: UUID) -> HttpResponse:
-    found = get_object_or_404(Notice, pk=delivery, subscription__user=person(request))
-    if send_again(notice=found):
+    notice = get_object_or_404(Notice, pk=delivery, subscription__user=person(request))
+    if send_again(notice=notice):
         messages.success(request, "The notice is sent again within a few seconds. Reload the page to see its state.")
     else:
         messages.info(request, "The notice was sent before, or is being sent now.")

@@ -175,8 +175,8 @@ class SetPasswordView(PasswordResetConfirmView):
 
     def get_user(self, uidb64: str) -> User | None:
         """The link's person, unless the account is disabled."""
-        found = super().get_user(uidb64)
-        return found if isinstance(found, User) and found.is_active else None
+        user = super().get_user(uidb64)
+        return user if isinstance(user, User) and user.is_active else None
 
     def form_valid(self, form: Any) -> HttpResponse:
         assert self.user is not None  # without a valid link there is no form

@@ -185,9 +185,9 @@ def _plain(value: Any, names: Mapping[int, str]) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_plain(one, names) for one in value)
+        return ", ".join(_plain(item, names) for item in value)
     if isinstance(value, dict) and PERSON in value:
         return names.get(value[PERSON], f"person {value[PERSON]}")
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_plain(one, names)}" for key, one in value.items())
+        return ", ".join(f"{key}: {_plain(item, names)}" for key, item in value.items())
     return str(value)

@@ -186,13 +186,13 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
     return render(request, "screens/person.html", context, status=422 if problem else 200)
 
 
-def _changed(request: HttpRequest, somebody: User, change: Callable[[], object], said: str) -> HttpResponse:
+def _changed(request: HttpRequest, somebody: User, change: Callable[[], object], message: str) -> HttpResponse:
     """Make the change and show a message, or show the problem on the person's page."""
     try:
         change()
     except Refusal as refusal:
         return _person(request, somebody, refusal.message)
-    messages.success(request, said)
+    messages.success(request, message)
     me = User.objects.get(pk=person(request).pk)
     return redirect("person", pk=somebody.pk) if me.is_administrator and me.is_active else redirect("overview")
 
@@ -290,8 +290,8 @@ def connect(request: HttpRequest, pk: int) -> HttpResponse:
 
 @admin_action
 def revoke_persons_token(request: HttpRequest, pk: int, token: UUID) -> HttpResponse:
-    found = get_object_or_404(ApiToken, pk=token, user_id=pk)
-    revoke(request, found)
+    api_token = get_object_or_404(ApiToken, pk=token, user_id=pk)
+    revoke(request, api_token)
     return redirect("person", pk=pk)
 
 

@@ -54,20 +54,20 @@ def _question(data: QueryDict) -> Question:
 @page
 def rankings_file(request: HttpRequest, ending: str) -> HttpResponseBase:
     """JSON has the shape of `GET /api/v1/rankings`."""
-    found = answer(rank(_question(request.GET)))
+    ranking_answer = answer(rank(_question(request.GET)))
     if ending != "json":
-        return file_response(ranking_table(found), NAME, ending)
+        return file_response(ranking_table(ranking_answer), NAME, ending)
     name = {"Content-Disposition": f'attachment; filename="{NAME}.json"'}
-    return HttpResponse(msgspec.json.encode(found), content_type="application/json", headers=name)
+    return HttpResponse(msgspec.json.encode(ranking_answer), content_type="application/json", headers=name)
 
 
 @page
 def rankings_page(request: HttpRequest) -> HttpResponse:
     try:
-        asked = _question(request.GET)
+        question = _question(request.GET)
     except RankingRefused as refusal:
         return render(request, "screens/rankings.html", {"refusal": refusal.message}, status=422)
-    return render(request, "screens/rankings.html", _context(request.GET, rank(asked)))
+    return render(request, "screens/rankings.html", _context(request.GET, rank(question)))
 
 
 def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
@@ -229,15 +229,17 @@ def _conditions(group: Group, groups: Sequence[Group]) -> str:
     """The factors in which groups of one tool and place differ, at the levels of this one."""
     kind = group.kind
     alike = [
-        dict(each.kind.conditions) for each in groups if each.kind.tool == kind.tool and each.kind.place == kind.place
+        dict(other.kind.conditions)
+        for other in groups
+        if other.kind.tool == kind.tool and other.kind.place == kind.place
     ]
-    own = dict(kind.conditions)
-    return in_words(Workload("", own), [name for name in in_order(varying(alike)) if name in own])
+    conditions = dict(kind.conditions)
+    return in_words(Workload("", conditions), [name for name in in_order(varying(alike)) if name in conditions])
 
 
 def _same(group: Group) -> str:
-    own = dict(group.kind.conditions)
-    return in_words(Workload("", own), [name for name in _SAME if name in own])
+    conditions = dict(group.kind.conditions)
+    return in_words(Workload("", conditions), [name for name in _SAME if name in conditions])
 
 
 @dataclass(frozen=True)
@@ -308,17 +310,17 @@ def _at_load(data: QueryDict, load: Load) -> str:
     return with_value(data, pattern=load.pattern, **{name: str(level) for name, level in levels.items()})
 
 
-def _is_alike(one: Load, other: Load) -> bool:
-    return one.pattern == other.pattern and one.block_size == other.block_size
+def _is_alike(first: Load, second: Load) -> bool:
+    return first.pattern == second.pattern and first.block_size == second.block_size
 
 
-def _chips(data: QueryDict, asked: Question) -> Iterator[tuple[str, str]]:
+def _chips(data: QueryDict, question: Question) -> Iterator[tuple[str, str]]:
     """What the filter asks, and the address without it."""
     for key in _LABELS:
         for text in filter(None, data.getlist(key)):
             yield text, with_value(data, **{key: [other for other in data.getlist(key) if other != text]})
-    if asked.filter.origins is not Origins.ALL:
-        yield _SOURCES[asked.filter.origins], with_value(data, source="")
+    if question.filter.origins is not Origins.ALL:
+        yield _SOURCES[question.filter.origins], with_value(data, source="")
 
 
 @dataclass(frozen=True)
@@ -340,8 +342,8 @@ def _picks(ranking: Ranking) -> list[Pick]:
         "tool": ((source.tool for source in sources), chosen.tools),
     }
     return [
-        Pick(name, _LABELS[name], options_of(((text, text) for text in _sorted(texts, own)), *own))
-        for name, (texts, own) in values.items()
+        Pick(name, _LABELS[name], options_of(((text, text) for text in _sorted(texts, chosen_values)), *chosen_values))
+        for name, (texts, chosen_values) in values.items()
     ]
 
 
@@ -365,9 +367,9 @@ class Weight:
 
 
 def _weights(ranking: Ranking) -> list[Weight]:
-    asked, total = ranking.question, sum(ranking.question.weights)
+    question, total = ranking.question, sum(ranking.question.weights)
     taken = {basis.part: basis.load for basis in ranking.scores[0].bases} if ranking.scores else {}
-    pairs = zip(asked.use_case.parts, asked.weights, strict=True)
+    pairs = zip(question.use_case.parts, question.weights, strict=True)
     return [
         Weight(part.label, weight, f"{100 * weight / total:.0f} %", _taken(taken.get(part))) for part, weight in pairs
     ]

@@ -85,13 +85,13 @@ _BEFORE = ("target", "direction")
 _USUAL = ("iops", "bytes_per_s", "latency_mean", "latency_p99", "latency_p999")
 
 
-def default_columns(rows: Iterable[ResultRow], asked: Iterable[str]) -> tuple[str, ...]:
+def default_columns(rows: Iterable[ResultRow], factors_of_filter: Iterable[str]) -> tuple[str, ...]:
     """The usual columns, plus factors that vary in the shown rows or are in the filter; many share one column.
 
     The first metric is the one of the rows' engine.
     """
     shown = [row.point for row in rows]
-    named = {*points.varying(shown), *asked}
+    named = {*points.varying(shown), *factors_of_filter}
     factors = [name for name in FACTORS if name in named]
     metrics = dict.fromkeys((default_metric(shown).key, *_USUAL))
     return (*_BEFORE, *(factors if len(factors) <= MAX_FACTORS else (POINT,)), "repeat", *metrics, WHEN)

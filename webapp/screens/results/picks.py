@@ -70,108 +70,110 @@ def pairs_of(query: QueryDict, *without: str) -> list[tuple[str, str]]:
 
 def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
     """The filter without invalid keys."""
-    kept: list[tuple[str, str]] = []
+    readable: list[tuple[str, str]] = []
     for key in dict.fromkeys(key for key, _ in pairs):
-        own = [pair for pair in pairs if pair[0] == key]
+        pairs_of_key = [pair for pair in pairs if pair[0] == key]
         try:
-            read_filter(own)
+            read_filter(pairs_of_key)
         except FilterRefused:
             continue
-        kept += own
-    return read_filter(kept)
+        readable += pairs_of_key
+    return read_filter(readable)
 
 
-def attribute_picks(asked: ResultFilter) -> list[Pick]:
+def attribute_picks(chosen: ResultFilter) -> list[Pick]:
     """All attributes of results that a page offers. At most ten queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     stated = Origin.objects.order_by().values_list("controller", "drive", "serial", "host", "imported__slug")
     labels = list(stated.distinct())
-    own = [each for each in labels if each[4] is None]  # filters leave out references
-    imported = [(drive, serial) for _, drive, serial, *_ in own]
+    own_labels = [each for each in labels if each[4] is None]  # filters leave out references
+    imported = [(drive, serial) for _, drive, serial, *_ in own_labels]
     drives = {*(each[2:] for each in targets), *imported}
     models = sorted({model for model, _ in drives if model})
     serials = {serial: f"{model} {serial}".strip() for model, serial in drives if serial}
-    hosts = sorted({*Host.objects.values_list("slug", flat=True), *(host for *_, host, _ in own if host)})
+    hosts = sorted({*Host.objects.values_list("slug", flat=True), *(host for *_, host, _ in own_labels if host)})
     return [
-        _runs(asked),
-        _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), asked.plans),
-        *_parts(asked),
-        *_labels(asked),
-        _pick("host", "Host", zip(hosts, hosts, strict=True), asked.hosts),
-        _pick("target", "Target", zip(names, names, strict=True), asked.targets),
-        _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
-        _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
-        _pick("controller", "Controller", _controllers(each[0] for each in labels), asked.controllers),
-        *_imports_and_tools(asked),
-        _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], asked.directions),
-        *_labels_of_imports(asked),
-        Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
-        _pick("steadiness", "Steadiness", STEADINESS.items(), asked.steadiness),
+        _runs(chosen),
+        _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), chosen.plans),
+        *_parts(chosen),
+        *_labels(chosen),
+        _pick("host", "Host", zip(hosts, hosts, strict=True), chosen.hosts),
+        _pick("target", "Target", zip(names, names, strict=True), chosen.targets),
+        _pick("model", "Drive model", zip(models, models, strict=True), chosen.models),
+        _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), chosen.serials),
+        _pick("controller", "Controller", _controllers(each[0] for each in labels), chosen.controllers),
+        *_imports_and_tools(chosen),
+        _pick("direction", "Direction", [(name, name) for name in DIRECTIONS], chosen.directions),
+        *_labels_of_imports(chosen),
+        Pick("repeat", "Repeats", (), _ranges(chosen.repeats), hint="1..3"),
+        _pick("steadiness", "Steadiness", STEADINESS.items(), chosen.steadiness),
     ]
 
 
 def _controllers(imported: Iterable[str]) -> list[tuple[str, str]]:
-    own = Configuration.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
-    return [(name, name) for name in sorted({*own, *imported} - {""})]
+    measured = Configuration.objects.exclude(controller="").order_by().values_list("controller", flat=True).distinct()
+    return [(name, name) for name in sorted({*measured, *imported} - {""})]
 
 
-def _imports_and_tools(asked: ResultFilter) -> list[Pick]:
+def _imports_and_tools(chosen: ResultFilter) -> list[Pick]:
     """Without imports, only the tool with its version. The versions of engines are typed: finding them among all
     streams would take too long."""
     imports = [(str(number), title) for number, title in Import.objects.values_list("number", "title")]
     known = list(Origin.objects.order_by().values_list("tool", "tool_version").distinct()) if imports else []
     tools = sorted({*(tool for tool, _ in known), *ENGINES})
-    versions = sorted({name_with_version(tool, version) for tool, version in known} | {*asked.tool_versions})
-    with_version = options_of(((name, name) for name in versions), *asked.tool_versions)
+    versions = sorted({name_with_version(tool, version) for tool, version in known} | {*chosen.tool_versions})
+    with_version = options_of(((name, name) for name in versions), *chosen.tool_versions)
     offered = [
-        _pick("import", "Import", imports, [str(number) for number in asked.imports]),
-        _pick("tool", "Tool", [(name, name) for name in tools], asked.tools),
+        _pick("import", "Import", imports, [str(number) for number in chosen.imports]),
+        _pick("tool", "Tool", [(name, name) for name in tools], chosen.tools),
     ]
     return [*(offered if imports else []), Pick("tool_version", "Tool and version", with_version, hint="fio 3.33")]
 
 
-def _labels_of_imports(asked: ResultFilter) -> list[Pick]:
+def _labels_of_imports(chosen: ResultFilter) -> list[Pick]:
     """Those of the chosen imports whose texts differ, at most MAX_LABELS, and those that the filter names."""
-    texts: dict[str, set[str]] = {name: {*chosen} for name, chosen in asked.facts.items()}
-    if asked.imports:
-        stated = Origin.objects.filter(imported__number__in=asked.imports).order_by().values_list("other", flat=True)
+    texts: dict[str, set[str]] = {name: {*chosen_texts} for name, chosen_texts in chosen.facts.items()}
+    if chosen.imports:
+        stated = Origin.objects.filter(imported__number__in=chosen.imports).order_by().values_list("other", flat=True)
         for labels in stated[:MAX_ORIGINS]:
             for name, text in labels.items():
                 if isinstance(text, str) and (name in texts or len(texts) < MAX_LABELS):
                     texts.setdefault(name, set()).add(text)
     return [
-        _pick(f"{FACT_PREFIX}{name}", name, [(text, text) for text in sorted(found)], asked.facts.get(name, ()))
-        for name, found in texts.items()
-        if len(found) > 1 or name in asked.facts
+        _pick(f"{FACT_PREFIX}{name}", name, [(text, text) for text in sorted(known_texts)], chosen.facts.get(name, ()))
+        for name, known_texts in texts.items()
+        if len(known_texts) > 1 or name in chosen.facts
     ]
 
 
-def _labels(asked: ResultFilter) -> list[Pick]:
+def _labels(chosen: ResultFilter) -> list[Pick]:
     """Empty if no run has a label."""
     known = list(Run.objects.exclude(label="").order_by("label").values_list("label", flat=True).distinct())
     offered = [*known, NO_LABEL] if known else []
-    return [_pick("label", "Label", zip(offered, offered, strict=True), asked.labels)] if known or asked.labels else []
+    return (
+        [_pick("label", "Label", zip(offered, offered, strict=True), chosen.labels)] if known or chosen.labels else []
+    )
 
 
-def _parts(asked: ResultFilter) -> list[Pick]:
+def _parts(chosen: ResultFilter) -> list[Pick]:
     """Parts of the chosen runs, or of the chosen plans; one query, none if neither is chosen."""
-    names = list(asked.parts)
-    if asked.runs:
-        trials = Trial.objects.filter(run__number__in=asked.runs).order_by()
+    names = list(chosen.parts)
+    if chosen.runs:
+        trials = Trial.objects.filter(run__number__in=chosen.runs).order_by()
         names += trials.values_list("part", flat=True).annotate(first=Min("index")).order_by("first")
-    elif asked.plans:
-        versions = PlanVersion.objects.filter(plan__slug__in=asked.plans).order_by("number")
+    elif chosen.plans:
+        versions = PlanVersion.objects.filter(plan__slug__in=chosen.plans).order_by("number")
         names += [part["name"] for content in versions.values_list("document", flat=True) for part in content["parts"]]
     offered = dict.fromkeys(names)
-    return [_pick("part", "Part", zip(offered, offered, strict=True), asked.parts)] if offered else []
+    return [_pick("part", "Part", zip(offered, offered, strict=True), chosen.parts)] if offered else []
 
 
-def _runs(asked: ResultFilter) -> Pick:
+def _runs(chosen: ResultFilter) -> Pick:
     runs = Run.objects.order_by("-number").values_list("number", "version__plan__title")[:MAX_RUNS]
     titles = {number: f"{number} · {title}" for number, title in runs}
-    options = tuple(Option(str(number), text, number in asked.runs) for number, text in titles.items())
-    older = [number for number in asked.runs if number not in titles]
+    options = tuple(Option(str(number), text, number in chosen.runs) for number, text in titles.items())
+    older = [number for number in chosen.runs if number not in titles]
     return Pick("run", "Run", options, _ranges(older), hint="17, 20..25")
 
 
@@ -186,10 +188,10 @@ def _ranges(numbers: Iterable[int]) -> str:
     return ", ".join(str(piece[0]) if len(piece) == 1 else f"{piece[0]}..{piece[-1]}" for piece in pieces)
 
 
-def configuration_pick(digests: Iterable[str], asked: ResultFilter, shown: int) -> Pick:
+def configuration_pick(digests: Iterable[str], chosen: ResultFilter, shown: int) -> Pick:
     """The observed configurations, by the beginning of their digest."""
     pairs = [(digest[:shown], digest[:shown]) for digest in sorted(set(digests)) if digest]
-    return _pick("configuration", "Configuration", pairs, asked.configurations)
+    return _pick("configuration", "Configuration", pairs, chosen.configurations)
 
 
 def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Sequence[str]) -> Pick:
@@ -200,17 +202,17 @@ def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Seque
 
 
 def factor_picks(
-    all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = (), varied: Iterable[str] | None = None
+    all_points: Sequence[Point], chosen: ResultFilter, names: Iterable[str] = (), varied: Iterable[str] | None = None
 ) -> list[Pick]:
     """One for each factor that varies (`varied`, if known), that is in the filter, or that is in `names`."""
-    offered = dict.fromkeys([*(points.varying(all_points) if varied is None else varied), *asked.factors, *names])
-    return [_factor(name, all_points, asked.factors.get(name, ())) for name in offered if name in FACTORS]
+    offered = dict.fromkeys([*(points.varying(all_points) if varied is None else varied), *chosen.factors, *names])
+    return [_factor(name, all_points, chosen.factors.get(name, ())) for name in offered if name in FACTORS]
 
 
 def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Level]) -> Pick:
     factor = FACTORS[name]
-    found = {repr(point[name]): point[name] for point in all_points if name in point}
-    levels = sorted(found.values(), key=points.sort_key)
+    level_by_text = {repr(point[name]): point[name] for point in all_points if name in point}
+    levels = sorted(level_by_text.values(), key=points.sort_key)
     options = tuple(Option(factor.values.write(level), factor.format(level), level in chosen) for level in levels)
     typed = ", ".join(write_level(name, level) for level in chosen if level not in (*levels, NOT_SET))
     if NOT_SET in chosen or any(name not in point for point in all_points):

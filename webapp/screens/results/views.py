@@ -78,10 +78,10 @@ def results_page(request: HttpRequest) -> HttpResponse:
     try:
         return render(request, "screens/results.html", _context(request, read_filter(pairs)))
     except Refusal as refusal:
-        asked = lenient_filter(pairs)
+        result_filter = lenient_filter(pairs)
         context = {
             "refusal": str(refusal),
-            "picks": [*attribute_picks(asked), *factor_picks([], asked)],
+            "picks": [*attribute_picks(result_filter), *factor_picks([], result_filter)],
             "filtered": True,
         }
         return render(request, "screens/results.html", context, status=422)
@@ -94,23 +94,25 @@ def _with_another_factor(request: HttpRequest) -> HttpResponse:
     return redirect(f"{reverse('results')}?{urlencode([pair for pair in (*pairs, added) if pair[1]])}")
 
 
-def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
-    sort, found = read_sort(request.GET.get("sort", "")), ResultQuery.of(asked)
-    shown = found.page(sort, limit=PER_PAGE, after=request.GET.get("after", ""), before=request.GET.get("before", ""))
-    columns = _columns(request, asked, shown.rows)
-    points = points_of(found.without_factors(), MAX_LEVEL_RESULTS)
+def _context(request: HttpRequest, result_filter: ResultFilter) -> dict[str, object]:
+    sort, results = read_sort(request.GET.get("sort", "")), ResultQuery.of(result_filter)
+    shown = results.page(sort, limit=PER_PAGE, after=request.GET.get("after", ""), before=request.GET.get("before", ""))
+    columns = _columns(request, result_filter, shown.rows)
+    points = points_of(results.without_factors(), MAX_LEVEL_RESULTS)
     return {
-        "picks": [*attribute_picks(asked), *factor_picks(points, asked)],
+        "picks": [*attribute_picks(result_filter), *factor_picks(points, result_filter)],
         "column_pick": _column_pick(columns),
-        "others": options_of((name, factor.label) for name, factor in FACTORS.items() if name not in asked.factors),
-        "invalid": asked.invalid,
-        "references": asked.references,
-        "left_out": found.count_invalid_left_out(),
+        "others": options_of(
+            (name, factor.label) for name, factor in FACTORS.items() if name not in result_filter.factors
+        ),
+        "invalid": result_filter.invalid,
+        "references": result_filter.references,
+        "left_out": results.count_invalid_left_out(),
         "columns": [(column, _sort_of(column, sort)) for column in columns],
         "rows": table_rows(shown.rows, columns),
         "troubled": sum(result.kernel_lines > 0 for result in shown.rows),
         "page": shown,
-        "count": _count_text(found, sort, shown),
+        "count": _count_text(results, sort, shown),
         "sort": str(sort),
         "filtered": bool(pairs_of(request.GET, "sort", "columns")),
         "query": urlencode(pairs_of(request.GET, *NO_FILTER)),
@@ -118,11 +120,11 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
     }
 
 
-def _columns(request: HttpRequest, asked: ResultFilter, rows: Sequence[ResultRow]) -> list[Column]:
+def _columns(request: HttpRequest, result_filter: ResultFilter, rows: Sequence[ResultRow]) -> list[Column]:
     """From the address, else the person's own columns, else the default."""
     given = read_columns(request.GET.getlist("columns"))
     remembered = () if given else tuple(key for key in remembered_columns(person(request)) if key in COLUMNS)
-    return [COLUMNS[key] for key in given or remembered or default_columns(rows, asked.factors)]
+    return [COLUMNS[key] for key in given or remembered or default_columns(rows, result_filter.factors)]
 
 
 def _column_pick(columns: Sequence[Column]) -> Pick:
@@ -140,8 +142,8 @@ def _sort_of(column: Column, sort: Sort) -> tuple[str, str]:
     return str(Sort(column.key, not sort.descending)), "descending" if sort.descending else "ascending"
 
 
-def _count_text(found: ResultQuery, sort: Sort, shown: Page) -> str:
-    count, missing = found.count(), found.count_without_value(sort)
+def _count_text(results: ResultQuery, sort: Sort, shown: Page) -> str:
+    count, missing = results.count(), results.count_without_value(sort)
     text = f"{len(shown.rows)} of {_counted(count)} result{'' if count == 1 else 's'} shown"
     if missing:
         text += f"; {_counted(missing)} without {COLUMNS[sort.key].label} left out"

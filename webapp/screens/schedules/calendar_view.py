@@ -72,7 +72,9 @@ class Day:
     @property
     def hosts_in_maintenance(self) -> list[Maintenance]:
         """Each host once, for the grid."""
-        return list({one.window.host_id: one for one in reversed(self.maintenance)}.values())[::-1]
+        return list({maintenance.window.host_id: maintenance for maintenance in reversed(self.maintenance)}.values())[
+            ::-1
+        ]
 
 
 @dataclass(frozen=True)
@@ -92,17 +94,17 @@ def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> Month:
 
 
 def one_day(day: date, zone: tzinfo, now: datetime, *, listed: int = LISTED_A_DAY) -> Day:
-    found = Day(day, True)
-    found.cut = _fill({day: found}, zone, now, listed)
-    return found
+    listed_day = Day(day, True)
+    listed_day.cut = _fill({day: listed_day}, zone, now, listed)
+    return listed_day
 
 
 def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
     """Latest first. `first`: the first day of the month."""
     end = (first + timedelta(days=31)).replace(day=1)
-    found = Occurrence.objects.filter(state=OccurrenceState.MISSED)
-    found = found.filter(due_at__gte=_midnight(first, zone), due_at__lt=_midnight(end, zone))
-    return found.select_related("schedule", "host", "missed_by").order_by("-due_at", "position")
+    missed = Occurrence.objects.filter(state=OccurrenceState.MISSED)
+    missed = missed.filter(due_at__gte=_midnight(first, zone), due_at__lt=_midnight(end, zone))
+    return missed.select_related("schedule", "host", "missed_by").order_by("-due_at", "position")
 
 
 def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LISTED_A_DAY) -> bool:
@@ -127,8 +129,8 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 def _occurrences(start: datetime, end: datetime) -> QuerySet[Occurrence]:
     """Latest first."""
-    found = occurrences_list().filter(due_at__gte=start, due_at__lt=end).select_related("schedule", "run", "host")
-    return found.order_by("-due_at", "position")
+    occurrences = occurrences_list().filter(due_at__gte=start, due_at__lt=end).select_related("schedule", "run", "host")
+    return occurrences.order_by("-due_at", "position")
 
 
 def _add_dues(
@@ -205,7 +207,7 @@ def calendar_page(request: HttpRequest) -> HttpResponse:
 def _read(text: str) -> date | None:
     """None if it is not a date, or too far away."""
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.year in YEARS else None
+    return day if day.year in YEARS else None

@@ -31,8 +31,8 @@ MAX_DURATION_VALUE = 10**7
 def schedulable_targets(schedule: Schedule | None) -> QuerySet[Target]:
     """Targets of all hosts that are not removed, also offline ones, and the current targets of the schedule."""
     usable = Q(in_policy=True) & ~Q(host__state=HostState.REVOKED) & ~Q(kind="slot")
-    found = Target.objects.filter(usable | Q(schedules=schedule) if schedule else usable)
-    return found.select_related("host").distinct()
+    targets = Target.objects.filter(usable | Q(schedules=schedule) if schedule else usable)
+    return targets.select_related("host").distinct()
 
 
 class ScheduleForm(forms.Form):
@@ -102,22 +102,22 @@ class ScheduleForm(forms.Form):
         return self._needed_with_window("window_closes", "Enter when the window closes.")
 
     def _needed_with_window(self, name: str, words: str) -> time | None:
-        found: time | None = self.cleaned_data[name]
-        if self.cleaned_data.get("windowed") and found is None:
+        value: time | None = self.cleaned_data[name]
+        if self.cleaned_data.get("windowed") and value is None:
             raise forms.ValidationError(words)
-        return found
+        return value
 
 
 def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
     """The schedules that it may follow."""
-    found = Schedule.objects.filter(deleted_at=None)
-    return found.exclude(pk=schedule.pk) if schedule else found
+    schedules = Schedule.objects.filter(deleted_at=None)
+    return schedules.exclude(pk=schedule.pk) if schedule else schedules
 
 
 def runs_to_follow(schedule: Schedule | None) -> QuerySet[Run]:
     """Open runs, and the run that the schedule follows now."""
-    found = Q(state__in=OPEN_RUN_STATES) | Q(pk=schedule.after_run_id if schedule else None)
-    return Run.objects.filter(found).select_related("version__plan")
+    wanted = Q(state__in=OPEN_RUN_STATES) | Q(pk=schedule.after_run_id if schedule else None)
+    return Run.objects.filter(wanted).select_related("version__plan")
 
 
 def spec_from(form: ScheduleForm) -> ScheduleSpec:

@@ -149,7 +149,7 @@ def _as_typed(values: dict[str, Any]) -> QueryDict:
     data = QueryDict(mutable=True)
     for name, value in values.items():
         if isinstance(value, list):
-            data.setlist(name, [str(one) for one in value])
+            data.setlist(name, [str(item) for item in value])
         elif value is True:
             data[name] = "on"
         elif value is not None and value is not False:
@@ -174,8 +174,10 @@ def save_new_schedule(request: HttpRequest) -> HttpResponse:
     if schedule.enabled:
         messages.success(request, f"The schedule “{schedule}” is saved and switched on.")
     else:
-        said = f"The schedule “{schedule}” is saved, but switched off: it overwrites drives. Arm it, then switch it on."
-        messages.warning(request, said)
+        message = (
+            f"The schedule “{schedule}” is saved, but switched off: it overwrites drives. Arm it, then switch it on."
+        )
+        messages.warning(request, message)
     return redirect("schedule", pk=schedule.pk)
 
 
@@ -229,9 +231,9 @@ def preview_schedule(request: HttpRequest) -> HttpResponse:
     shown = shown_preview(checked, timezone.now())
     # msgspec needs plain str; a SafeString plus a str is a plain str
     html = render_to_string("screens/parts/schedule_preview.html", {"shown": shown}, request) + ""
-    found = tuple(PlanProblem(place=place, message=message) for place, message in checked.problems.items())
-    said = shown.when or "The trigger cannot be read yet."
-    answer = PlanAnswer(problems=found, warnings=(), html=html, said=said)
+    problems = tuple(PlanProblem(place=place, message=message) for place, message in checked.problems.items())
+    sentence = shown.when or "The trigger cannot be read yet."
+    answer = PlanAnswer(problems=problems, warnings=(), html=html, said=sentence)
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
 
 
@@ -286,14 +288,14 @@ def _base(request: HttpRequest, schedule: Schedule | None, *, new: bool) -> str:
 
 def _as_text(values: dict[str, Any]) -> dict[str, Any]:
     """Each field in the form that the template compares: a text, or a list of texts; "" for nothing."""
-    found: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for name in ScheduleForm.base_fields:
         value = values.get(name)
         if name in SEVERAL:
-            found[name] = [str(one) for one in value or ()]
+            texts[name] = [str(item) for item in value or ()]
         else:
-            found[name] = "" if value is None or value is False else str(value)
-    return found
+            texts[name] = "" if value is None or value is False else str(value)
+    return texts
 
 
 def _units(values: dict[str, Any]) -> list[tuple[str, str]]:
@@ -308,8 +310,10 @@ def _versions_of_plan(key: str, schedule: Schedule | None) -> list[PlanVersion]:
     chosen = known.filter(pk=int(key)).first() if key.isdecimal() and len(key) < 18 else None
     has = schedule.version if schedule else chosen
     newest = known.filter(plan=has.plan_id).order_by("-number").first() if has else None
-    found = {one.pk: one for one in (has, chosen, newest) if one and has and one.plan_id == has.plan_id}
-    return list(found.values())
+    versions = {
+        version.pk: version for version in (has, chosen, newest) if version and has and version.plan_id == has.plan_id
+    }
+    return list(versions.values())
 
 
 def _newest_versions() -> list[PlanVersion]:

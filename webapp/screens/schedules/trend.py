@@ -54,23 +54,23 @@ def trend(schedule: Schedule) -> Trend | None:
     smaller than 128 KiB, else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no
     value: a mean over other points cannot be compared with the others.
     """
-    found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
-    found = found.select_related("run", "host").order_by("-due_at", "position")[:MAX_RUNS]
-    occurrences = sorted(found, key=lambda one: (one.due_at, one.position))
-    means = run_means([one.run_id for one in occurrences if one.run_id])
+    newest = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
+    newest = newest.select_related("run", "host").order_by("-due_at", "position")[:MAX_RUNS]
+    occurrences = sorted(newest, key=lambda occurrence: (occurrence.due_at, occurrence.position))
+    means = run_means([occurrence.run_id for occurrence in occurrences if occurrence.run_id])
     if not means:
         return None
     largest = max((each.max_block_bytes for each in means.values() if each.max_block_bytes), default=None)
     small = largest is not None and largest < SMALL_BLOCK_BYTES
     show = formatting.iops if small else formatting.bytes_per_s
     by_label: dict[str, list[Value]] = defaultdict(list)
-    for one in occurrences:
-        assert one.run is not None
-        known = means.get(one.run.pk)
-        whole = known is not None and known.trials == one.run.trial_count
+    for occurrence in occurrences:
+        assert occurrence.run is not None
+        known = means.get(occurrence.run.pk)
+        whole = known is not None and known.trials == occurrence.run.trial_count
         number = (known.iops if small else known.bytes_per_s) if known and whole else None
-        label = one.run.label or (one.host.slug if one.host else "")
-        by_label[label].append(Value(one.due_at, one.run, number, show(number)))
+        label = occurrence.run.label or (occurrence.host.slug if occurrence.host else "")
+        by_label[label].append(Value(occurrence.due_at, occurrence.run, number, show(number)))
     lines = [line for label, values in by_label.items() if (line := _line(label, values))]
     return Trend(METRICS["iops" if small else "bytes_per_s"].label, schedule.version.number, lines) if lines else None
 

@@ -156,13 +156,13 @@ def next_dues(schedule: Schedule, after: datetime, count: int = 5) -> list[Shown
 
 def shown_dues(schedule: Schedule, times: Iterable[datetime]) -> list[ShownDue]:
     zone, window = ZoneInfo(schedule.time_zone), window_of(schedule)
-    found = []
+    dues = []
     for at in times:
         there = f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
         span = window.next_span(at) if window and window.span_at(at) is None else None
         missed = window is not None and not opens_in_time(window, at, start_within(schedule))
-        found.append(ShownDue(at, there, span.opens if span else None, missed))
-    return found
+        dues.append(ShownDue(at, there, span.opens if span else None, missed))
+    return dues
 
 
 # Occurrences for pages, with the outcome of their run.
@@ -179,9 +179,12 @@ class Happened:
 
 def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
     listed = list(occurrences)
-    ended = [one.run for one in listed if one.run and one.run.ended_at]
+    ended = [occurrence.run for occurrence in listed if occurrence.run and occurrence.run.ended_at]
     known = dict(zip((run.pk for run in ended), outcomes(ended), strict=True))
-    return [Happened(one, one.run, known.get(one.run.pk) if one.run else None) for one in listed]
+    return [
+        Happened(occurrence, occurrence.run, known.get(occurrence.run.pk) if occurrence.run else None)
+        for occurrence in listed
+    ]
 
 
 PER_PAGE = 50
@@ -203,12 +206,12 @@ class Row:
 @page
 def schedules_page(request: HttpRequest) -> HttpResponse:
     show = request.GET.get("show", "")
-    found = _filtered(schedules_list(deleted=True), show, request)
-    shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    matching = _filtered(schedules_list(deleted=True), show, request)
+    shown = Paginator(matching, PER_PAGE).get_page(request.GET.get("page"))
     schedules = list(shown)
     last: dict[int, list[Happened]] = defaultdict(list)
-    for one in happened(chain.from_iterable(last_occurrences(schedules).values())):
-        last[one.occurrence.schedule_id].append(one)
+    for outcome in happened(chain.from_iterable(last_occurrences(schedules).values())):
+        last[outcome.occurrence.schedule_id].append(outcome)
     context = {
         "pages": shown,
         "rows": [_row(schedule, last[schedule.pk]) for schedule in schedules],
@@ -220,20 +223,20 @@ def schedules_page(request: HttpRequest) -> HttpResponse:
     return render(request, "screens/schedules.html", context)
 
 
-def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> QuerySet[Schedule]:
+def _filtered(schedules: QuerySet[Schedule], show: str, request: HttpRequest) -> QuerySet[Schedule]:
     if show == "deleted":
-        return found.exclude(deleted_at=None)
-    found = found.filter(deleted_at=None)
+        return schedules.exclude(deleted_at=None)
+    schedules = schedules.filter(deleted_at=None)
     match show:
         case "on":
-            return found.filter(~is_finished(), enabled=True)
+            return schedules.filter(~is_finished(), enabled=True)
         case "off":
-            return found.filter(enabled=False)
+            return schedules.filter(enabled=False)
         case "finished":
-            return found.filter(is_finished())
+            return schedules.filter(is_finished())
         case "mine":
-            return found.filter(owner=person(request))
-    return found
+            return schedules.filter(owner=person(request))
+    return schedules
 
 
 def _row(schedule: Schedule, last: list[Happened]) -> Row:
@@ -306,7 +309,7 @@ def _schedule(pk: int) -> Schedule:
 
 
 def _done(
-    request: HttpRequest, schedule: Schedule, change: Callable[[User], None], said: str | SafeString
+    request: HttpRequest, schedule: Schedule, change: Callable[[User], None], message: str | SafeString
 ) -> HttpResponse:
     """Make the change and show a message, or show the refusal."""
     try:
@@ -314,7 +317,7 @@ def _done(
     except Refusal as refusal:
         messages.error(request, f"Nothing was changed: {refusal}")
     else:
-        messages.success(request, said)
+        messages.success(request, message)
     if request.POST.get("back") == "list":
         return redirect("schedules")
     return redirect("schedule", pk=schedule.pk)
@@ -326,8 +329,8 @@ def turn_on(request: HttpRequest, pk: int) -> HttpResponse:
     if schedule.enabled:
         messages.info(request, f"“{schedule}” is already switched on.")
         return redirect("schedule", pk=pk)
-    said = f"“{schedule}” is switched on."
-    return _done(request, schedule, lambda by: switch_on(schedule=schedule, by=by), said)
+    message = f"“{schedule}” is switched on."
+    return _done(request, schedule, lambda by: switch_on(schedule=schedule, by=by), message)
 
 
 @operator_action
@@ -336,17 +339,17 @@ def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
     if not schedule.enabled:
         messages.info(request, f"“{schedule}” is already switched off.")
         return redirect("schedule", pk=pk)
-    said = f"“{schedule}” is switched off. A run that has started goes on."
-    return _done(request, schedule, lambda by: switch_off(schedule=schedule, by=by), said)
+    message = f"“{schedule}” is switched off. A run that has started goes on."
+    return _done(request, schedule, lambda by: switch_off(schedule=schedule, by=by), message)
 
 
 @operator_action
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
     """Until the beginning of the day that was chosen, in the schedule's time zone."""
     schedule, day = _schedule(pk), request.POST.get("until", "")
-    said = f"“{schedule}” is paused. Its next due time is on {day} or later ({schedule.time_zone})."
+    message = f"“{schedule}” is paused. Its next due time is on {day} or later ({schedule.time_zone})."
     return _done(
-        request, schedule, lambda by: pause_schedule(schedule=schedule, until=_start_of(day, schedule), by=by), said
+        request, schedule, lambda by: pause_schedule(schedule=schedule, until=_start_of(day, schedule), by=by), message
     )
 
 
@@ -369,15 +372,15 @@ def resume(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def skip_next_due(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
-    said = f"“{schedule}” skips its next due time."
-    return _done(request, schedule, lambda by: skip_next(schedule=schedule, by=by), said)
+    message = f"“{schedule}” skips its next due time."
+    return _done(request, schedule, lambda by: skip_next(schedule=schedule, by=by), message)
 
 
 @operator_action
 def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
-    said = "The run starts within a few seconds. If it cannot start, the Runs table shows why."
-    return _done(request, schedule, lambda by: make_due(schedule=schedule, by=by), said)
+    message = "The run starts within a few seconds. If it cannot start, the Runs table shows why."
+    return _done(request, schedule, lambda by: make_due(schedule=schedule, by=by), message)
 
 
 @operator_action
@@ -385,8 +388,8 @@ def delete(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = get_object_or_404(Schedule, pk=pk)
     words = f"“{schedule}” is deleted. Its runs stay."
     given = [("enabled", "1")] if schedule.enabled else []
-    said = with_undo(request, words, reverse("restore_schedule", args=[pk]), given=given)
-    return _done(request, schedule, lambda by: delete_schedule(schedule=schedule, by=by), said)
+    message = with_undo(request, words, reverse("restore_schedule", args=[pk]), given=given)
+    return _done(request, schedule, lambda by: delete_schedule(schedule=schedule, by=by), message)
 
 
 @operator_action
@@ -421,8 +424,8 @@ def take_over(request: HttpRequest, pk: int) -> HttpResponse:
         messages.info(request, f"You own “{schedule}” already.")
         return redirect("schedule", pk=pk)
     ended = " Its arming has ended." if schedule.armed_until else ""
-    said = f"You are now the owner of “{schedule}”: its runs start in your name.{ended}"
-    return _done(request, schedule, lambda by: arming.take_over(schedule=schedule, by=by), said)
+    message = f"You are now the owner of “{schedule}”: its runs start in your name.{ended}"
+    return _done(request, schedule, lambda by: arming.take_over(schedule=schedule, by=by), message)
 
 
 @operator_action
@@ -456,13 +459,13 @@ def disarm(request: HttpRequest, pk: int) -> HttpResponse:
     if schedule.armed_until is None:
         messages.info(request, f"“{schedule}” was not armed.")
         return redirect("schedule", pk=pk)
-    said = f"“{schedule}” is disarmed. A run that has started keeps its arming: disarm that run itself."
-    return _done(request, schedule, lambda by: disarm_schedule(schedule=schedule, by=by), said)
+    message = f"“{schedule}” is disarmed. A run that has started keeps its arming: disarm that run itself."
+    return _done(request, schedule, lambda by: disarm_schedule(schedule=schedule, by=by), message)
 
 
 @operator_action
 def skip(request: HttpRequest, pk: int, occurrence: UUID) -> HttpResponse:
-    found = get_object_or_404(Occurrence.objects.select_related("schedule"), pk=occurrence, schedule=pk)
+    waiting = get_object_or_404(Occurrence.objects.select_related("schedule"), pk=occurrence, schedule=pk)
     return _done(
-        request, found.schedule, lambda by: skip_occurrence(occurrence=found, by=by), "The occurrence was skipped."
+        request, waiting.schedule, lambda by: skip_occurrence(occurrence=waiting, by=by), "The occurrence was skipped."
     )

@@ -76,17 +76,17 @@ def limit_in_words(seconds: int) -> str:
 
 def sentence(schedule: Schedule, on: str) -> str:
     """The whole schedule: plan, targets, trigger, window and limits."""
-    said = [f"Runs {schedule.version.plan.title}, version {schedule.version.number}, on {on}."]
-    said += [f"{when_in_words(schedule)}."]
+    sentences = [f"Runs {schedule.version.plan.title}, version {schedule.version.number}, on {on}."]
+    sentences += [f"{when_in_words(schedule)}."]
     if window := window_in_words(schedule):
-        said.append(f"The run works only in this window: {window}.")
-    said.append(
+        sentences.append(f"The run works only in this window: {window}.")
+    sentences.append(
         f"It is missed if it cannot start within {limit_in_words(schedule.start_within_s)} {_counted(schedule)}."
     )
     if schedule.deadline_s is not None:
         end = "cancelled" if schedule.at_deadline == AtDeadline.CANCEL else "late"
-        said.append(f"It is {end} if it has not ended {limit_in_words(schedule.deadline_s)} after the due time.")
-    return " ".join(said)
+        sentences.append(f"It is {end} if it has not ended {limit_in_words(schedule.deadline_s)} after the due time.")
+    return " ".join(sentences)
 
 
 def rules(schedule: Schedule) -> list[Rule]:
@@ -228,7 +228,7 @@ class RunCost:
     @property
     def written(self) -> int | None:
         """Expected bytes written; None if nothing is known about one of the targets."""
-        return written_in_total(self.preview.estimate, {str(target.pk): told for target, told in self.expected})
+        return written_in_total(self.preview.estimate, {str(target.pk): expected for target, expected in self.expected})
 
 
 def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: GroupOrder | None) -> RunCost | None:

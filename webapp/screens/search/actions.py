@@ -49,14 +49,14 @@ class Found:
 
 def actions(words: str, user: User) -> Iterator[Found]:
     """Those that the words ask for, the most particular first. At most five queries."""
-    if (asked := _RUN.match(words)) and Run.objects.filter(number=int(asked[1])).exists():
-        yield Found(f"Open run {asked[1]}", reverse("run", args=[int(asked[1])]), "Run")
-    if asked := _COMPARE.match(words):
-        products = [product for name in asked.groups() if (product := product_named(name.strip()))]
+    if (match := _RUN.match(words)) and Run.objects.filter(number=int(match[1])).exists():
+        yield Found(f"Open run {match[1]}", reverse("run", args=[int(match[1])]), "Run")
+    if match := _COMPARE.match(words):
+        products = [product for name in match.groups() if (product := product_named(name.strip()))]
         if len(set(products)) == 2:
             yield Found(f"Compare {products[0].value} and {products[1].value}", bench_address(products), "Bench")
-    if asked := _START.match(words):
-        for plan in Plan.objects.filter(title__icontains=asked[1], deleted_at=None).order_by("title")[:3]:
+    if match := _START.match(words):
+        for plan in Plan.objects.filter(title__icontains=match[1], deleted_at=None).order_by("title")[:3]:
             yield Found(f"Start {plan.title}", reverse("plan", args=[plan.slug]), "Plan")
     if host := Host.objects.filter(slug__iexact=words, archived_at=None).first():
         yield from _of_host(host)
@@ -79,8 +79,8 @@ def _targets(host: Host) -> list[str]:
 
 def product_named(name: str) -> Product | None:
     """A run by its number, else a target or a drive model with exactly this name, else the first that contains it."""
-    if asked := _RUN.match(name):
-        return Product(Kind.RUN, asked[1])
+    if match := _RUN.match(name):
+        return Product(Kind.RUN, match[1])
     host, _, slug = name.rpartition("/")
     of_host = Q(host__slug__iexact=host) if host else Q()
     known = Target.objects.filter(in_policy=True, host__archived_at=None).select_related("host")

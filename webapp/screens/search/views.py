@@ -68,9 +68,9 @@ _LABELS = (
 def imports(words: str) -> Iterable[Hit]:
     """The newest first, with the reference library."""
     named = Q(title__icontains=words) | Q(source__icontains=words) | Q(note__icontains=words)
-    for one in Import.objects.filter(named).order_by("-number")[: MAX_FOUND + 1]:
-        kind = f"import {one.number}" if one.slug is None else "reference"
-        yield Hit(one.title, reverse("import", args=[one.number]), joined(kind, one.source[:120]))
+    for imported in Import.objects.filter(named).order_by("-number")[: MAX_FOUND + 1]:
+        kind = f"import {imported.number}" if imported.slug is None else "reference"
+        yield Hit(imported.title, reverse("import", args=[imported.number]), joined(kind, imported.source[:120]))
 
 
 def imported_products(words: str) -> Iterable[Hit]:
@@ -78,14 +78,14 @@ def imported_products(words: str) -> Iterable[Hit]:
     references name it."""
     named = Q(*((f"{label}__icontains", words) for label, _, _ in _LABELS), _connector=Q.OR)
     columns = ("imported__slug", "imported__number", "imported__title", *(label for label, _, _ in _LABELS))
-    found: dict[tuple[str, Kind], Hit] = {}
+    hits: dict[tuple[str, Kind], Hit] = {}
     own_first = Origin.objects.filter(named).order_by(F("imported__slug").desc(nulls_first=True), "-imported__number")
     for slug, number, title, *labels in own_first.values_list(*columns).distinct()[:MAX_LABELS]:
         for text, (_, kind, what) in zip(labels, _LABELS, strict=True):
-            if words.lower() in text.lower() and (text, kind) not in found:
+            if words.lower() in text.lower() and (text, kind) not in hits:
                 address = "" if slug else _address(Product(kind, text))
-                found[text, kind] = Hit(text, address or reverse("import", args=[number]), joined(what, title))
-    return [found[key] for key in sorted(found)][: MAX_FOUND + 1]
+                hits[text, kind] = Hit(text, address or reverse("import", args=[number]), joined(what, title))
+    return [hits[key] for key in sorted(hits)][: MAX_FOUND + 1]
 
 
 def _address(product: Product) -> str:
@@ -115,8 +115,8 @@ def find(words: str) -> tuple[Group, ...]:
 
 
 def _group(title: str, hits: Iterable[Hit]) -> Group:
-    found = tuple(hits)
-    return Group(title, found[:MAX_FOUND], len(found) > MAX_FOUND)
+    hits_found = tuple(hits)
+    return Group(title, hits_found[:MAX_FOUND], len(hits_found) > MAX_FOUND)
 
 
 def _hosts(words: str) -> Iterable[Hit]:
@@ -129,9 +129,11 @@ def _hosts(words: str) -> Iterable[Hit]:
 def _drives(words: str) -> Iterable[Hit]:
     """Each drive once, also if it was in several hosts; the address is that of its newest target."""
     named = Q(serial__icontains=words) | Q(model__icontains=words)
-    found = Target.objects.filter(named).exclude(serial="").select_related("host").order_by("-in_policy", "-pk")
+    targets_of_drives = (
+        Target.objects.filter(named).exclude(serial="").select_related("host").order_by("-in_policy", "-pk")
+    )
     by_drive: dict[tuple[str, str], list[Target]] = {}
-    for target in found[:MAX_TARGETS_OF_DRIVES]:
+    for target in targets_of_drives[:MAX_TARGETS_OF_DRIVES]:
         by_drive.setdefault((target.model, target.serial), []).append(target)
     for (model, serial), targets in sorted(by_drive.items()):
         address = reverse("host_target", args=[targets[0].host.slug, targets[0].slug])
@@ -172,8 +174,8 @@ def _runs(words: str) -> Iterable[Hit]:
     if number := _NUMBER.match(words):
         wanted |= Q(number=int(number.group(1)))
     targets = Prefetch("targets", Target.objects.select_related("host"))
-    found = Run.objects.filter(wanted).select_related("version__plan").prefetch_related(targets).order_by("-number")
-    for run in found[: MAX_FOUND + 1]:
+    runs = Run.objects.filter(wanted).select_related("version__plan").prefetch_related(targets).order_by("-number")
+    for run in runs[: MAX_FOUND + 1]:
         on = "on " + ", ".join(map(str, run.targets.all()[:3]))
         note = run.note.partition("\n")[0][:120]
         detail = joined(run.version.plan.title, on, run.get_state_display(), note)

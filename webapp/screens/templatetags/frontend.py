@@ -56,12 +56,12 @@ def _chunk(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _all_of(manifest: dict[str, Any], chunk: dict[str, Any], key: str) -> list[str]:
     """Values of `key` in the chunk and in everything it imports, each once, imports first."""
-    found: list[str] = []
+    values_of_chunks: list[str] = []
     for name in chunk.get("imports", []):
-        found += _all_of(manifest, manifest[name], key)
+        values_of_chunks += _all_of(manifest, manifest[name], key)
     values = chunk.get(key, [])
-    found += [values] if isinstance(values, str) else values
-    return list(dict.fromkeys(found))
+    values_of_chunks += [values] if isinstance(values, str) else values
+    return list(dict.fromkeys(values_of_chunks))
 
 
 @register.inclusion_tag("screens/tags/entry.html")

@@ -54,10 +54,10 @@ class ControllerRow:
 @register.inclusion_tag("screens/parts/controllers.html")
 def controllers(inventory: Inventory | None) -> dict[str, Any]:
     """RAID controllers and host bus adapters, down to drives and block devices."""
-    found = inventory.controllers if inventory else ()
+    reported = inventory.controllers if inventory else ()
     return {
-        "controllers": [ControllerRow(each, _controller_facts(each), _groups(each)) for each in found],
-        "by_tool": any(each.tool != "sysfs" for each in found),
+        "controllers": [ControllerRow(each, _controller_facts(each), _groups(each)) for each in reported],
+        "by_tool": any(each.tool != "sysfs" for each in reported),
     }
 
 

@@ -86,8 +86,8 @@ def windows_now(context: Context) -> dict[UUID, OpenWindow]:
     request = context["request"]
     if not hasattr(request, "open_windows"):
         request.open_windows = open_windows()
-    found: dict[UUID, OpenWindow] = request.open_windows
-    return found
+    windows: dict[UUID, OpenWindow] = request.open_windows
+    return windows
 
 
 @register.inclusion_tag("screens/tags/time.html")

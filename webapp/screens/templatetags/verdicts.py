@@ -43,7 +43,10 @@ class ShownVerdict:
 @register.simple_tag
 def outcomes_of(listed: Iterable[Run | Occurrence]) -> Mapping[UUID, Outcome]:
     """Outcomes by id of the ended runs, or of the runs of occurrences, for `verdict_badge`."""
-    runs = [one if isinstance(one, Run) else one.run for one in listed]
+    runs = [
+        run_or_occurrence if isinstance(run_or_occurrence, Run) else run_or_occurrence.run
+        for run_or_occurrence in listed
+    ]
     return outcomes_on([run for run in runs if run is not None])
 
 
