@@ -216,7 +216,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args(arguments)
-    os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # of the processes: each has one core
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     say(f"| {' | '.join(HEADS)} |\n|{' --- |' * len(HEADS)}")
     is_ok = True
