@@ -159,12 +159,12 @@ def _line(check: Check) -> str:
 
 
 def _blocks(paths: Paths) -> Iterator[str]:
-    found, (allowed, problem) = inventory.take(), read_policy(paths.policy)
+    host, (allowed, problem) = inventory.take(), read_policy(paths.policy)
     if problem:
         print(problem, file=sys.stderr)
     listed = {entry.identity for entry in allowed.targets} if allowed else set()
-    for drive in unlisted_drives(found, listed):
-        yield block(drive, found)
+    for drive in unlisted_drives(host, listed):
+        yield block(drive, host)
 
 
 def _sandbox(paths: Paths, problem: str) -> Iterator[Check]:

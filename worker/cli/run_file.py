@@ -221,17 +221,17 @@ def _stream(number: int, stream: Any, paths: Paths) -> Any:
 
 
 def _target(name: str, paths: Paths) -> dict[str, str]:
-    targets = {target.id: target for target in _targets(paths)}
+    targets = {each.id: each for each in _targets(paths)}
     if name not in targets:
         known = ", ".join(targets) or "none"
         raise ConfigError("target_unknown", f"{paths.policy} lists no target {name!r}. It lists: {known}.")
-    found = targets[name]
+    target = targets[name]
     return {
-        "id": found.id,
-        "kind": found.kind.value,
-        "path": found.path,
-        "stable_id": found.stable_id,
-        "serial": found.serial,
+        "id": target.id,
+        "kind": target.kind.value,
+        "path": target.path,
+        "stable_id": target.stable_id,
+        "serial": target.serial,
     }
 
 

@@ -58,8 +58,8 @@ def target_names(server: Server, host: str, targets: Sequence[str]) -> list[str]
         return [_target_name(host, name) for name in targets]
     if not host:
         raise UsageError("Choose targets: --host storage1 --target nvme0n1, or --target storage1/nvme0n1.")
-    found = [read(Target, one) for one in server.get(f"hosts/{quote(host, safe='')}")["targets"]]
-    ready = [target.name for target in found if target.present]
+    listed = [read(Target, each) for each in server.get(f"hosts/{quote(host, safe='')}")["targets"]]
+    ready = [target.name for target in listed if target.present]
     if len(ready) == 1:
         return ready
     known = f"Choose with --target: {', '.join(ready)}." if ready else f"See `sweetspot hosts {host}`."

@@ -53,12 +53,12 @@ def run_check(options: argparse.Namespace, server: Server) -> ExitCode:
     plan = _plan(options, options.file)
     targets = target_names(server, options.host, options.target) if options.host or options.target else []
     try:
-        found = server.post("previews", plan | {"targets": targets}, repeat=True)
+        answer = server.post("previews", plan | {"targets": targets}, repeat=True)
     except Refused as refused:
         return _refused_file(options.file, refused)
-    preview = read(Preview, found)
+    preview = read(Preview, answer)
     if options.json:
-        output.print_json(found)
+        output.print_json(answer)
     else:
         about = [preview.note.strip(), ""] if "job_file" in plan else []
         print(output.printable("\n".join([*about, *_lines(preview, targets)])))

@@ -171,10 +171,10 @@ def progress_line(run: Run, progress: Progress) -> str:
     return ", ".join(parts)
 
 
-def _ended(options: argparse.Namespace, server: Server, found: Any) -> ExitCode:
-    run = read(Run, found)
+def _ended(options: argparse.Namespace, server: Server, run_now: Any) -> ExitCode:
+    run = read(Run, run_now)
     if options.json:
-        output.print_json(found)
+        output.print_json(run_now)
     else:
         counts = f"{run.done_count} of {run.trial_count} trials done, {run.failed_count} failed."
         words = [f"Run {run.number} {run.state}: {counts}", run.reason, server.page(f"runs/{run.number}/")]
@@ -194,11 +194,11 @@ def print_findings(server: Server, number: int) -> None:
 
 
 def run_cancel(options: argparse.Namespace, server: Server) -> ExitCode:
-    found = server.post(f"runs/{options.run}/cancel", repeat=True)
+    answer = server.post(f"runs/{options.run}/cancel", repeat=True)
     if options.json:
-        output.print_json(found)
+        output.print_json(answer)
     else:
-        run = read(Run, found)
+        run = read(Run, answer)
         print(f"Run {run.number} is {run.state}." if run.state in ENDED else f"Run {run.number} will be cancelled.")
     return ExitCode.OK
 

@@ -117,8 +117,11 @@ class Server:
     def _unreachable(self, error: Exception) -> str:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         if isinstance(reason, ssl.SSLCertVerificationError):
-            told = f"The certificate of {self.url} cannot be verified: {reason.verify_message.rstrip('.')}."
-            return f"{told} Check the address, or give the file of its authority with --ca-file or SWEETSPOT_CA_FILE."
+            reason_words = reason.verify_message.rstrip(".")
+            return (
+                f"The certificate of {self.url} cannot be verified: {reason_words}. Check the address, or give the "
+                "file of its authority with --ca-file or SWEETSPOT_CA_FILE."
+            )
         words = str(reason) or type(reason).__name__
         return f"{self.url} cannot be reached: {words}. Check the address and the network."
 

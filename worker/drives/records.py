@@ -176,7 +176,7 @@ class Writing:
         """
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size) if whole else Manner.OTHER
-        at_end = read_drive_counters(self.name, ask_drive=health is None, told=health)
+        at_end = read_drive_counters(self.name, ask_drive=health is None, known=health)
         record = after_writes(self.before, self.at_start, at_end, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
 
@@ -234,11 +234,11 @@ class TrialDrives:
             writing.end(workloads, health.get(writing.name), whole=whole)
 
 
-def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:
-    """`told` is the drive's health, if it has already been read."""
+def read_drive_counters(name: str, *, ask_drive: bool, known: DriveHealth | None = None) -> DriveCounters:
+    """`known` is the drive's health, if it has already been read."""
     counters = read_counters(name)
     sectors = counters.write_sectors + counters.discard_sectors if counters else None
     if ask_drive and sysfs.transport(name) in health.ASKED:
-        told = health.of(name)
-    host_bytes = told.host_written_bytes if told else None
+        known = health.of(name)
+    host_bytes = known.host_written_bytes if known else None
     return DriveCounters(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)
