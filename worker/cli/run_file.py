@@ -42,7 +42,7 @@ from worker.link.targets import report_targets_here
 from worker.orders.context import HostContext, OrderContext, error_text, finished
 from worker.orders.trial import carry_out
 from worker.process.control import Control
-from worker.recipes.base import Recipe
+from worker.recipes.base import Recipe, RecipeError
 from worker.recipes.steps import prepared, render_prefill, step_stream, step_words
 from worker.settings import SETTING_NAMES, session
 from worker.settings.base import SettingError, named, subject_of
@@ -274,7 +274,11 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
             continue
         for stream in prepared(order.streams):
             writer = step_stream(step, stream, sizes.get(stream.target.stable_id, 0), number=number)
-            _print_recipe(f"stream {stream.number}, step {number}: {step_words(step)}", recipes.render(writer))
+            try:
+                recipe = recipes.render(writer)
+            except RecipeError as error:
+                raise ConfigError("trial_file", f"step {number}: {error}") from error
+            _print_recipe(f"stream {stream.number}, step {number}: {step_words(step)}", recipe)
     for stream in order.streams:
         _print_recipe(f"stream {stream.number}, measurement", recipes.render(stream))
     streams = {stream.number: stream for stream in order.streams}

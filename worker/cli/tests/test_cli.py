@@ -150,6 +150,7 @@ VALID_FILES = [
 @example(b'{"streams": [{"target": "\\ud800"}]}')
 @example(VALID_FILES[1].replace(b'"stream": 3', b'"stream": 4'))
 @example(VALID_FILES[0].replace(b"}]}", b'}], "start_limit_s": 10}'))
+@example(VALID_FILES[1].replace(b"131072", b"3"))
 @example(b"\xff\xfe")
 @example(b"")
 def test_a_damaged_trial_file_ends_in_an_error_and_no_traceback(shell: Shell, text: bytes) -> None:
