@@ -260,15 +260,16 @@ class Charts:
         return series[curve.series].name if len(series) > 1 else ""
 
     def names(self, curves: Sequence[Curve]) -> str:
-        """`randread: Jobs 10 and Jobs 40`; "" for the only curve of the only chart."""
+        """`randread and randwrite: Jobs 10 and Jobs 40`; "" for the only curve of the only chart."""
         by_panel: dict[int, list[str]] = {}
         for curve in curves:
             by_panel.setdefault(curve.panel, []).append(self.series_name(curve))
-        parts = []
+        panels: dict[str, list[str]] = {}  # by the names of their series
         for panel, series in by_panel.items():
             count = len(self.comparison.panels[panel].series)
             names = f"all {count} series" if len(series) == count > 2 else listed(series) if series[0] else ""
-            parts.append(": ".join(filter(None, (self.panel_name(panel), names))))
+            panels.setdefault(names, []).append(self.panel_name(panel))
+        parts = [": ".join(filter(None, (listed(charts), names))) for names, charts in panels.items()]
         return "; ".join(filter(None, parts))
 
 
