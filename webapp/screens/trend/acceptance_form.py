@@ -94,7 +94,7 @@ def _change_text(ratio: float, limit: float) -> str:
     if change != shown(limit, PERCENT):
         return change
     texts = [tuple(f"{100 * (value - 1):+.{n}f}" for value in (ratio, limit)) for n in range(1, MAX_DIGITS)]
-    longer = next((own for own, other in texts if own != other), "")
+    longer = next((ratio_text for ratio_text, limit_text in texts if ratio_text != limit_text), "")
     return f"{longer.replace('-', '−')} %" if longer else change
 
 
@@ -151,15 +151,15 @@ def refused_form(plan: Plan, target: Target, given: Mapping[str, str], problem: 
 
 def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
     """Percent by metric; empty fields are left out. Raises ValueError with a sentence."""
-    found = {}
+    tolerance_by_metric = {}
     for key, text in _typed(given).items():
         try:
-            found[key] = float(text.replace(",", "."))
+            tolerance_by_metric[key] = float(text.replace(",", "."))
         except ValueError as error:
             metric = known_metric(key)
             label = metric.label if metric else key
             raise ValueError(f"The tolerance of {label} is {text!r}. Enter a number in percent.") from error
-    return found
+    return tolerance_by_metric
 
 
 def _typed(given: Mapping[str, str]) -> dict[str, str]:
@@ -240,11 +240,11 @@ def run_in(side: AskedSide) -> int | None:
     return int(match[1]) if match and set(side.levels) <= {TARGET} else None
 
 
-def find_side(asked: AskedSide) -> FoundSide:
+def find_side(chosen_side: AskedSide) -> FoundSide:
     """Raises Refusal."""
-    found = read_side(asked.name, asked.source)
-    kept, side = at_levels(found, asked.levels)
-    return FoundSide(asked, tuple(found.rows), kept, side)
+    whole_side = read_side(chosen_side.name, chosen_side.source)
+    levels, side = at_levels(whole_side, chosen_side.levels)
+    return FoundSide(chosen_side, tuple(whole_side.rows), levels, side)
 
 
 def address_of(baseline: Baseline) -> str:
@@ -284,22 +284,22 @@ class AcceptanceForm:
     fields: tuple[ToleranceField, ...] = ()
 
 
-def form_of(asked: Asked, found: Sequence[FoundSide]) -> AcceptanceForm:
-    """`found` has both sides, or is empty."""
+def form_of(question: Asked, sides: Sequence[FoundSide]) -> AcceptanceForm:
+    """`sides` has both sides, or is empty."""
     offered = _offered()
-    sources = tuple(_source(one, offered) for one in asked.sides)
-    if len(found) < 2:
-        return AcceptanceForm(sources, asked.single_values)
-    theirs, mine = found
+    sources = tuple(_source(side, offered) for side in question.sides)
+    if len(sides) < 2:
+        return AcceptanceForm(sources, question.single_values)
+    theirs, mine = sides
     only_one = unstated(theirs.side, mine.side)
-    counting = () if UNSTATED in asked.ignored else [name for name in only_one if name not in asked.ignored]
+    counting = () if UNSTATED in question.ignored else [name for name in only_one if name not in question.ignored]
     return AcceptanceForm(
         sources,
-        asked.single_values,
+        question.single_values,
         (*_levels(theirs, mine), *_levels(mine, theirs)),
-        _ignored(theirs, mine, asked.ignored, only_one),
+        _ignored(theirs, mine, question.ignored, only_one),
         tuple(words.label(name) for name in counting),
-        tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", text) for metric, text in tolerances(asked, found)),
+        tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", text) for metric, text in tolerances(question, sides)),
     )
 
 
@@ -329,23 +329,23 @@ def _source(side: AskedSide, offered: Mapping[str, Sequence[tuple[str, str]]]) -
 
 def side_text(form: AcceptanceForm, name: str) -> str:
     """The source of a side and its chosen levels: `Dell PowerEdge 2970, Read-ahead (sectors) not set`."""
-    own = [choice for choice in (*form.sources, *form.levels) if choice.name.split(".")[0] == name]
+    choices_of_side = [choice for choice in (*form.sources, *form.levels) if choice.name.split(".")[0] == name]
     parts = []
-    for choice in own:
+    for choice in choices_of_side:
         text = next((option.text for group in choice.groups for option in group.options if option.chosen), "")
         label = choice.label.removeprefix(f"{SIDES[name]}: ") if choice.name != name else ""
         parts += [f"{label} {text}".lstrip()] if text else []
     return ", ".join(parts)
 
 
-def _levels(own: FoundSide, other: FoundSide) -> Iterable[Choice]:
+def _levels(side: FoundSide, other: FoundSide) -> Iterable[Choice]:
     """Selects of what one row must not mix, of factors that vary on this side only, and of what is chosen."""
-    rows = own.all_rows
+    rows = side.all_rows
     needed = [name for name in (TARGET, *_labels(rows)) if len(levels_of(rows, name)) > 1]
-    vary, vary_there = (words.varying(_points(side.all_rows)) for side in (own, other))
+    vary, vary_there = (words.varying(_points(each_side.all_rows)) for each_side in (side, other))
     alone = [f"{FACTOR_PREFIX}{name}" for name in vary if name in FACTORS and name not in vary_there]
-    for name in dict.fromkeys((*needed, *alone, *own.levels)):
-        yield _level_choice(own, name, levels_of(rows, name) - {""})
+    for name in dict.fromkeys((*needed, *alone, *side.levels)):
+        yield _level_choice(side, name, levels_of(rows, name) - {""})
 
 
 def _labels(rows: Sequence[ResultRow]) -> list[str]:
@@ -355,23 +355,23 @@ def _labels(rows: Sequence[ResultRow]) -> list[str]:
         if row.imported:
             key = (row.imported, row.point_key, row.direction, row.test, row.repeat)
             alike.setdefault(key, []).append(row)
-    names = {name for own in alike.values() if len(own) > 1 for row in own for name in row.facts}
+    names = {name for rows_alike in alike.values() if len(rows_alike) > 1 for row in rows_alike for name in row.facts}
     at_one_target: dict[str, list[ResultRow]] = {}
     for row in rows:
         at_one_target.setdefault(level_of(row, TARGET), []).append(row)
     apart = [
         key
         for key in (f"{LABEL_PREFIX}{name}" for name in sorted(names))
-        if any(len(levels_of(own, key)) > 1 for own in alike.values() if len(own) > 1)
-        and any(len(levels_of(own, key)) > 1 for own in at_one_target.values())  # else the target says as much
+        if any(len(levels_of(group, key)) > 1 for group in alike.values() if len(group) > 1)
+        and any(len(levels_of(group, key)) > 1 for group in at_one_target.values())  # else the target says as much
     ]
     return apart
 
 
-def _level_choice(own: FoundSide, name: str, texts: Iterable[str]) -> Choice:
-    options = tuple(Option(text, text, own.levels.get(name) == text) for text in sorted(texts))
-    key = f"{own.asked.name}.{name}"
-    return Choice(f"id-{key}", key, f"{SIDES[own.asked.name]}: {level_label(name)}", (Group("", options),), "all")
+def _level_choice(side: FoundSide, name: str, texts: Iterable[str]) -> Choice:
+    options = tuple(Option(text, text, side.levels.get(name) == text) for text in sorted(texts))
+    key = f"{side.asked.name}.{name}"
+    return Choice(f"id-{key}", key, f"{SIDES[side.asked.name]}: {level_label(name)}", (Group("", options),), "all")
 
 
 def level_label(name: str) -> str:
@@ -387,24 +387,24 @@ def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_on
     options = [together] if only_one else []
     named = {*theirs.side.factors, *mine.side.factors, *(only_one if together.chosen else ())}
     for name in _names((*theirs.side.rows, *mine.side.rows)):
-        levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in (theirs, mine)]
-        apart = levels[0] != levels[1] and all(len(own) == 1 for own in levels)
+        levels = [levels_of(side.side.rows, f"{FACTOR_PREFIX}{name}") for side in (theirs, mine)]
+        apart = levels[0] != levels[1] and all(len(side_levels) == 1 for side_levels in levels)
         if name not in named and (apart or name in ignored):
             texts = " | ".join(map(_level_words, levels))
             options.append(Option(name, f"{words.label(name)}: {texts}", name in ignored))
     return Pick("ignore", "Ignored factors", tuple(options))
 
 
-def apart(found: Sequence[FoundSide]) -> list[str]:
+def apart(sides: Sequence[FoundSide]) -> list[str]:
     """`Queue depth (baseline 32, candidate 1)`: factors of which a level is chosen, and which therefore do not count,
     if the other side has other levels."""
-    said = []
-    for name in words.in_order({name for one in found for name in one.side.factors}):
-        levels = [levels_of(one.side.rows, f"{FACTOR_PREFIX}{name}") for one in found]
+    sentences = []
+    for name in words.in_order({name for side in sides for name in side.side.factors}):
+        levels = [levels_of(side.side.rows, f"{FACTOR_PREFIX}{name}") for side in sides]
         if levels[0] != levels[1]:
-            texts = [_level_words(own) for own in levels]
-            said.append(f"{words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
-    return said
+            texts = [_level_words(side_levels) for side_levels in levels]
+            sentences.append(f"{words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
+    return sentences
 
 
 def _level_words(texts: Iterable[str]) -> str:
@@ -420,27 +420,31 @@ def _points(rows: Iterable[ResultRow]) -> list[Point]:
     return list({row.point_key: row.point for row in rows}.values())
 
 
-def tolerances(asked: Asked, found: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
+def tolerances(question: Asked, sides: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
     """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults. A typed
     metric that only the baseline has stays, because its rows were not measured."""
-    known = [metrics_of(one.side.rows) for one in found]
+    known = [metrics_of(side.side.rows) for side in sides]
     keys = dict.fromkeys((*COMPARED, *sorted(frozenset[str]().union(*known))))
     offered = [metric for key in keys if key not in NOT_JUDGED and (metric := known_metric(key))]
-    both = [metric for metric in offered if all(metric.key in own for own in known)]
-    typed = {one.key: asked.typed[one.key] for one in offered if one.key in asked.typed and one.key in known[0]}
-    texts = typed or {key: f"{percent:g}" for key, percent in _defaults(both, found).items()}
+    both = [metric for metric in offered if all(metric.key in side_metrics for side_metrics in known)]
+    typed = {
+        metric.key: question.typed[metric.key]
+        for metric in offered
+        if metric.key in question.typed and metric.key in known[0]
+    }
+    texts = typed or {key: f"{percent:g}" for key, percent in _defaults(both, sides).items()}
     return [(metric, texts.get(metric.key, "")) for metric in offered if metric in both or metric.key in typed]
 
 
-def without_baseline(asked: Asked, form: AcceptanceForm) -> list[str]:
+def without_baseline(question: Asked, form: AcceptanceForm) -> list[str]:
     """The labels of typed metrics that the baseline does not have, and that are not judged."""
-    kept = {field.metric.key for field in form.fields}
-    return [metric.label for key in asked.typed if key not in kept and (metric := known_metric(key))]
+    judged = {field.metric.key for field in form.fields}
+    return [metric.label for key in question.typed if key not in judged and (metric := known_metric(key))]
 
 
-def _defaults(metrics: Sequence[Metric], found: Sequence[FoundSide]) -> dict[str, float]:
+def _defaults(metrics: Sequence[Metric], sides: Sequence[FoundSide]) -> dict[str, float]:
     """IOPS of random workloads, else bandwidth, and p99 latency, as far as both sides have them."""
-    random = any("rand" in str(row.point.get("pattern")) for one in found for row in one.side.rows)
+    random = any("rand" in str(row.point.get("pattern")) for side in sides for row in side.side.rows)
     rate = "iops" if random else "bytes_per_s"
     usual = {rate: DEFAULT_TOLERANCES["iops"], "latency_p99": DEFAULT_TOLERANCES["latency_p99"]}
     known = {metric.key: usual[metric.key] for metric in metrics if metric.key in usual}

@@ -33,17 +33,17 @@ def noun(rows: Sequence[Row], count: int) -> str:
 
 
 def counts(rows: Sequence[Row]) -> Mapping[State, int]:
-    found = Counter(row.summary.state for row in rows)
-    return {state: found[state] for state in State}
+    state_counts = Counter(row.summary.state for row in rows)
+    return {state: state_counts[state] for state in State}
 
 
 def changes(rows: Sequence[Row], states: Sequence[State]) -> list[str]:
     """“one drive got slower”, “two froze”. The first names what is counted."""
-    found = counts(rows)
+    state_counts = counts(rows)
     judged = [row for row in rows if row.summary.state is not State.SHORT]
     phrases: list[str] = []
     for state in states:
-        if count := found[state]:
+        if count := state_counts[state]:
             what = "" if phrases else f" {noun(judged, count)}"
             phrases.append(f"{number(count)}{what} {VERBS[state]}")
     return phrases

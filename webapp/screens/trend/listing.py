@@ -58,20 +58,24 @@ class Chip:
 def trend_list(query: QueryDict, rows: Sequence[Row]) -> dict[str, Any]:
     """The context of the page. `state` and `view` are in the address."""
     states = counts(rows)
-    state = next((each for each in State if each.value == query.get("state")), None)
+    state = next((option for option in State if option.value == query.get("state")), None)
     view = query.get("view", "list") if query.get("view") in VIEWS else "list"
     scale = Scale.of(row.summary for row in rows)
-    kept = [row for row in rows if state in (None, row.summary.state)]
+    chosen_rows = [row for row in rows if state in (None, row.summary.state)]
     width, height = SPARK[view]
-    shown = [trend_row(row, scale, width, height) for row in kept[:MOST_STEADY] if row.summary.state not in CHANGED]
-    changed = [trend_row(row, scale, width, height) for each in CHANGED for row in kept if row.summary.state is each]
+    shown = [
+        trend_row(row, scale, width, height) for row in chosen_rows[:MOST_STEADY] if row.summary.state not in CHANGED
+    ]
+    changed = [
+        trend_row(row, scale, width, height) for option in CHANGED for row in chosen_rows if row.summary.state is option
+    ]
     return {
         "heading": heading(rows),
         "has_trends": bool(rows),
         "chips": [
             Chip("All", len(rows), _address(query, "state", ""), state is None),
-            *(Chip(LABELS[each], states[each], _address(query, "state", each.value), each is state)
-              for each in State if states[each]),
+            *(Chip(LABELS[option], states[option], _address(query, "state", option.value), option is state)
+              for option in State if states[option]),
         ],
         "views": [(label, _address(query, "view", "" if key == "list" else key), key == view)
                   for key, label in VIEWS.items()],
@@ -79,7 +83,7 @@ def trend_list(query: QueryDict, rows: Sequence[Row]) -> dict[str, Any]:
         "scale": scale,
         "changed": changed,
         "steady": shown,
-        "more": max(0, sum(row.summary.state not in CHANGED for row in kept) - len(shown)),
+        "more": max(0, sum(row.summary.state not in CHANGED for row in chosen_rows) - len(shown)),
         "unfold": state is not None or not changed,
     }  # fmt: skip
 
