@@ -204,6 +204,7 @@ TAGS = {
     "baselines": "Baselines, and the verdict on a run.",
     "bench": "Products side by side.",
     "notices": "Messages about runs by e-mail or webhook.",
+    "storage": "Size and growth of the database, for admins.",
 }
 _TEXTS = Path(__file__).parent / "descriptions"
 _LISTED_LEVELS = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}

@@ -20,6 +20,7 @@ from webapp.api import (
     results,
     runs,
     schedules,
+    storage,
     trials,
 )
 from webapp.api.common.authentication import AUTH
@@ -42,6 +43,7 @@ _SUBJECTS = (
     compare,
     baselines,
     notices,
+    storage,
 )
 
 api = Api(

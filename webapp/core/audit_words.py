@@ -106,6 +106,7 @@ SENTENCES: dict[str, str] = {
     "notice.renew_secret": "renewed the secret of the subscription {object}",
     "notice.test": "sent a test notice to the subscription {object}",
     "notice.send_again": "sent a notice again to the subscription {object}",
+    "audit.delete": "deleted {object} from the audit log",
     "token.create": "created an API token of {object}",
     "token.revoke": "revoked an API token of {object}",
     "user.create": "added {object}",
@@ -135,6 +136,7 @@ AREAS: dict[str, str] = {
     "import": "Imports",
     "note": "Notes",
     "notice": "Notices",
+    "audit": "Audit log",
     "token": "API tokens",
     "user": "People",
 }
@@ -145,6 +147,7 @@ OBJECT_TYPES: dict[str, frozenset[str]] = {
     "group": frozenset({"hostgroup"}),
     "server_key": frozenset({"serverkey"}),
     "run": frozenset({"run"}),
+    "audit": frozenset({"auditentry"}),
     "schedule": frozenset({"schedule"}),
     "trial": frozenset({"trial"}),
     "comparison": frozenset({"savedcomparison"}),

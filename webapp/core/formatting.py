@@ -102,6 +102,11 @@ def bytes_decimal(value: float | None) -> str:
     return _with_unit(value, _BYTES)
 
 
+def bytes_growth(value: float) -> str:
+    """+45.6 kB, −1.2 MB."""
+    return f"{'−' if value < 0 else '+'}{bytes_decimal(abs(value))}"
+
+
 def bytes_per_s(value: float | None) -> str:
     return NOTHING if value is None else f"{bytes_decimal(value)}/s"
 

@@ -16,7 +16,9 @@ TICK = "tick"  # webapp.runs.tasks, every few seconds
 SCHEDULES = "schedules"  # webapp.schedules.tasks
 BEAT = "beat"  # webapp.beat
 BACKUP = "backup"
-TIDY_HOSTS, TIDY_RESULTS, TIDY_SCHEDULES = "tidy_hosts", "tidy_results", "tidy_schedules"  # once a day
+# once a day
+TIDY_HOSTS, TIDY_RESULTS = "tidy_hosts", "tidy_results"
+TIDY_SCHEDULES, TIDY_STORAGE = "tidy_schedules", "tidy_storage"
 NEEDED = (TICK, SCHEDULES)
 LATEST_S = 60.0  # an older time means that beat or the Celery worker is not running
 DAILY_AT_LATEST_S = 2 * 86400.0

@@ -19,6 +19,7 @@ from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
 from webapp.screens.schedules.urls import urlpatterns as schedules
 from webapp.screens.search.urls import urlpatterns as search
+from webapp.screens.storage.urls import urlpatterns as storage
 from webapp.screens.trend.urls import urlpatterns as trend
 
 urlpatterns: list[URLPattern] = [
@@ -40,4 +41,5 @@ urlpatterns: list[URLPattern] = [
     *people,
     *notices,
     *search,
+    *storage,
 ]

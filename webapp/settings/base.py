@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "webapp.trends",
     "webapp.notices",
     "webapp.schedules",
+    "webapp.storage",
     "webapp.screens",
 ]
 
@@ -182,6 +183,11 @@ REPUBLISH_SECONDS = env.number("SWEETSPOT_REPUBLISH_SECONDS", 10)  # an order no
 ENROLMENT_SECONDS = 3600
 # Samples of runs that ended longer ago are thinned out; 0: never (days).
 SAMPLE_DAYS = env.number("SWEETSPOT_SAMPLE_DAYS", 90)
+# Runs that ended longer ago are deleted; 0: never (days). By plan, if a plan has days of its own.
+RUN_DAYS = env.days("SWEETSPOT_RUN_DAYS")
+RUN_DAYS_OF_PLANS = env.days_by_name("SWEETSPOT_RUN_DAYS_OF_PLANS")
+# A directory on the disk of the database, whose free space the page Storage shows; "": unknown.
+DATABASE_DISK = env.text("SWEETSPOT_DATABASE_DISK", "")
 ARMING_SECONDS = 3600
 
 # What Prometheus sends; without it, /metrics is for loopback alone.

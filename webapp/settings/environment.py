@@ -43,6 +43,22 @@ def number(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number.") from error
 
 
+def days(name: str) -> int:
+    """0 by default: never."""
+    value = number(name, 0)
+    if value < 0:
+        raise ImproperlyConfigured(f"{name} is {value}; it takes a number of days, or 0 for never.")
+    return value
+
+
+def days_by_name(name: str) -> dict[str, int]:
+    """From `nightly=90,acceptance=0`."""
+    pairs = dict(word.partition("=")[::2] for word in words(name))
+    if bad := [key for key, value in pairs.items() if not key or not value.isdecimal()]:
+        raise ImproperlyConfigured(f"{name}: {bad[0]!r} has no number of days. Write it as nightly=90,acceptance=0.")
+    return {key: int(value) for key, value in pairs.items()}
+
+
 def existing_file(name: str) -> str:
     """A path; "" if none is given."""
     path = text(name, "")

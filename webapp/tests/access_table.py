@@ -51,6 +51,7 @@ PAGES: dict[str, Rule] = {
     "new_token": look(Who.VIEWER),
     "revoke_token": act(Who.VIEWER),  # one's own; somebody else's is not found
     "people": look(Who.ADMIN),
+    "storage": look(Who.ADMIN),
     "add_person": act(Who.ADMIN),
     "person": look(Who.ADMIN),
     "change_role": act(Who.ADMIN),
@@ -261,6 +262,8 @@ PAGES: dict[str, Rule] = {
 
 API: dict[str, Who] = {
     # people
+    "GET storage": Who.ADMIN,
+    "GET storage/old-runs": Who.ADMIN,
     "GET people": Who.ADMIN,
     "POST people": Who.ADMIN,
     "GET people/{pk}": Who.ADMIN,

@@ -57,6 +57,7 @@ _RULES = (
     Rule(Baseline, "baseline"),
     Rule(Import, "import", ("number",)),
     Rule(Price, "product", ("kind", "name")),
+    Rule(AuditEntry),
     Rule(EnteredCeiling),
     Rule(Subscription),
     Rule(EnrolmentToken),

@@ -86,7 +86,7 @@ SECTIONS = (
 )
 PERSONAL = {
     "viewer": (Tab("account", "Account"), Tab("notices", "Notices", words=("notice",))),
-    "administrator": (Tab("people", "People", pages=frozenset({"person"})),),
+    "administrator": (Tab("people", "People", pages=frozenset({"person"})), Tab("storage", "Storage")),
     "operator": (Tab("audit", "Audit log"),),
 }
 

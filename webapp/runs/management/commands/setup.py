@@ -22,6 +22,7 @@ class Command(BaseCommand):
         install_tidy()
         install_schedules()
         install_tidy_schedules()
+        install_tidy_storage()
         install_keep_broker()
         install_tidy_hosts()
         install_tidy_sessions()
@@ -80,6 +81,12 @@ def install_schedules() -> None:
 
 def install_tidy_schedules() -> None:
     _install("tidy_schedules", "webapp.schedules.tasks.tidy", 86400, "Delete old occurrences of schedules.")
+
+
+def install_tidy_storage() -> None:
+    """By name, because storage depends on runs."""
+    words = "Note the sizes of the database, and delete old runs if the settings say so."
+    _install("tidy_storage", "webapp.storage.tasks.tidy", 86400, words)
 
 
 def install_tidy() -> None:

@@ -1,0 +1,16 @@
+"""What is done once a day. It may be done twice."""
+
+from django.conf import settings
+from django.utils import timezone
+
+from webapp.celery import app
+from webapp.core import heartbeats
+from webapp.storage.run_retention import Ages, delete_old_runs
+from webapp.storage.sizes import note_sizes
+
+
+@app.task(name="webapp.storage.tasks.tidy")
+def tidy() -> None:
+    note_sizes()
+    if heartbeats.note_daily(heartbeats.TIDY_STORAGE):
+        delete_old_runs(Ages(settings.RUN_DAYS, settings.RUN_DAYS_OF_PLANS), now=timezone.now())
