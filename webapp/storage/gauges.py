@@ -13,6 +13,5 @@ def sizes() -> Iterator[Metric]:
     storage = read_storage()
     readings = [(size.kind, size.bytes) for size in storage.sizes]
     yield gauge("sweetspot_storage_bytes", "Size of each kind of data in the database", "kind", readings)
-    if storage.free_bytes is not None:
-        description = "Free space on the disk of the database"
-        yield GaugeMetricFamily("sweetspot_database_disk_free_bytes", description, value=storage.free_bytes)
+    description = "Free space on the disk of the database"
+    yield GaugeMetricFamily("sweetspot_database_disk_free_bytes", description, value=storage.free_bytes)

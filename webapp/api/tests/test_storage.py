@@ -5,12 +5,18 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from webapp.api.tests.clients import Caller
+from webapp.api.tests.clients import Caller, caller
+from webapp.core.models import Role
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.runs import a_run
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def admin() -> Caller:
+    return caller(Role.ADMIN)
 
 
 def test_it_has_the_size_of_each_kind(admin: Caller) -> None:

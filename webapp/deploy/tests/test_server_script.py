@@ -193,6 +193,13 @@ def test_a_backup_of_a_server_with_another_secret_key_is_refused(server: Server,
     assert ("replaced by old" in server.calls()) == (status == 0)
 
 
+def test_a_backup_is_made_in_a_directory_that_the_server_can_read(server: Server) -> None:
+    """Else PostgreSQL's programs print `could not change directory`."""
+    stubs = STUBS.replace('cat "$ROOT/data"; }', "pwd; }")
+    assert (done := server.run("save $ROOT/backups/before-1", stubs=stubs)).returncode == 0, done.stderr
+    assert server.before() == {"before-1": "/\n"}
+
+
 PSQL = """
 systemctl() { :; }
 load_settings() { DATABASE="postgres://sweetspot@/lab%202?host=/run/postgresql"; }

@@ -127,7 +127,7 @@ def test_the_space_is_the_share_of_the_rows_and_samples() -> None:
         StreamRun.objects.filter(attempt=attempt).update(samples_sent=400)
     (half,) = proposals(Ages(90, {}), now=NOW)
     (both,) = proposals(Ages(5, {}), now=NOW)
-    assert 0 < half.bytes
+    assert half.bytes > 0
     assert both.bytes == pytest.approx(2 * half.bytes, rel=0.01)
 
 
@@ -155,7 +155,7 @@ def test_it_asks_again_before_each_deletion(monkeypatch: pytest.MonkeyPatch) -> 
     an_old_run(1, days=120, version=version)
     second = an_old_run(2, days=110, version=version)
 
-    def delete_and_refer(*, run: Run, by: object) -> None:  # noqa: ARG001 - as delete_run
+    def delete_and_refer(*, run: Run, by: object) -> None:
         Run.objects.filter(pk=second.pk).update(tags=["keep"])
 
     monkeypatch.setattr("webapp.storage.run_retention.delete_run", delete_and_refer)
