@@ -3,7 +3,7 @@
 from datetime import datetime
 from threading import BoundedSemaphore
 from time import monotonic, sleep
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from uuid import UUID
 
 from django.db.models import QuerySet
@@ -38,6 +38,9 @@ from webapp.runs.models import Note, Run, Trial
 from webapp.runs.selectors import phase_sentence, progress, runs_list
 from webapp.runs.services import StartOptions, cancel_run, start_run
 from webapp.runs.states import ENDED_RUN_STATES
+
+if TYPE_CHECKING:
+    from webapp.analysis.searching import TargetSearch
 
 # Conclusions about one run: the steady state over its rounds, and the shares of its streams.
 
@@ -141,6 +144,75 @@ class ArmingOut(Schema):
         return [str(target) for target in state.drives]
 
 
+class RunnerUpOut(Schema):
+    """Its value in the final rounds, divided by the best one's. All intervals hold together with 95 % probability."""
+
+    point: dict[str, Any]
+    ratio: float
+    low: float
+    high: float
+    within: float
+
+
+class EffectOut(Schema):
+    """What one other level changes at the best combination: expected value divided by the best one's."""
+
+    factor: str
+    level: Any
+    ratio: float
+    low: float
+    high: float
+
+
+class SearchOut(Schema):
+    """The search of a run on one target. Until its final rounds are done, the fields from `point` on are null, and the
+    lists empty. `value` and `limited` in the stored units of their metrics."""
+
+    target: str
+    trials: int
+    combinations: int
+    point: dict[str, Any] | None = None
+    value: float | None = None
+    limited: float | None = None
+    bound: float | None = None
+    within: float | None = None
+    noise: float | None = None
+    runners_up: list[RunnerUpOut] = []
+    effects: list[EffectOut] = []
+
+
+def _searches(run: Run) -> list[SearchOut]:
+    if run.budget is None:
+        return []
+    from webapp.analysis.searching import searches_of  # the search takes much memory, and few runs have one
+
+    return [_search(each) for each in searches_of(run)]
+
+
+def _search(each: "TargetSearch") -> SearchOut:
+    known = SearchOut(target=str(each.target), trials=len(each.trials), combinations=len(each.space.by_number))
+    answer = each.conclusion
+    if answer is None:
+        return known
+    found = {
+        "point": each.levels(answer.point),
+        "value": answer.value,
+        "limited": each.limited_at(answer.point),
+        "bound": answer.bound,
+        "within": answer.within,
+        "noise": answer.noise,
+        "runners_up": [
+            RunnerUpOut(point=each.levels(one.point), ratio=one.ratio, low=one.low, high=one.high, within=one.within)
+            for one in answer.runners_up
+        ],
+        "effects": [
+            EffectOut(factor=one.factor, level=each.level(one), ratio=one.ratio, low=one.low, high=one.high)
+            for one in answer.effects
+        ],
+    }
+    return known.model_copy(update=found)
+
+
 class RunDetail(RunOut):
     seed: int
     again_of: int | None
@@ -148,6 +220,11 @@ class RunDetail(RunOut):
     targets: list[str]
     progress: ProgressOut
     arming: ArmingOut | None
+    searches: list[SearchOut]
+
+    @staticmethod
+    def resolve_searches(run: Run) -> list[SearchOut]:
+        return _searches(run)
 
     @staticmethod
     def resolve_arming(run: Run) -> ArmingState | None:
@@ -181,6 +258,7 @@ class TrialOut(Schema):
     run: int
     number: int  # in its run, from 1
     repeat: int
+    batch: int | None
     part: str
     target: str
     point: dict[str, Any]

@@ -35,6 +35,7 @@ FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a
 
 MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
+MAX_BUDGET = 1000
 MAX_RULES = 50
 MAX_STREAMS = 8
 MAX_STEP_LINES = 20
@@ -77,6 +78,9 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     # Further repeats are skipped at points where every comparison is decided: it differs, or is equal within ± this.
     decide_percent: Annotated[int, Meta(ge=0, le=MAX_SPREAD)] = 0  # 0: never
     decide: Annotated[tuple[FactorName, ...], Meta(max_length=20)] = ()  # whose levels are compared; (): all
+    # Searches for the best combination instead of measuring all of them: see `plans.goal`. "": measures all.
+    goal: Annotated[str, Meta(max_length=200)] = ""
+    budget: Annotated[int, Meta(ge=0, le=MAX_BUDGET)] = 0  # trials on each target; 0: `plans.goal.budget_of`
     order: Order = Order.RANDOMISED
     # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
     sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
@@ -141,6 +145,8 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Repeats until decided within", f"±{document.decide_percent} %" if document.decide_percent else "never"),
         ("Factors that must be decided", ", ".join(map(_label, document.decide))),
         ("Minimum repeats", str(document.repeats_min)),
+        ("Goal", document.goal),
+        ("Budget", f"{document.budget} trials" if document.budget else ""),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
@@ -253,6 +259,7 @@ def _joined(data: object) -> object:
     if not isinstance(data, dict):
         return data
     parts = data.get("parts")
+    data = data | ({"budget": str(data["budget"]).removesuffix(" trials")} if "budget" in data else {})
     read = dict(data) | ({"common": _levels(data["common"])} if "common" in data else {})
     if isinstance(parts, list):
         read["parts"] = [_read_part(part) if isinstance(part, dict) else part for part in parts]

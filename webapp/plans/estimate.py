@@ -20,7 +20,9 @@ from webapp.plans.expected_time import OVERHEAD_S, Clock, Experience
 from webapp.plans.factors import FACTORS, HOSTS_AT_ONCE
 from webapp.plans.file_sets import file_sets, layout_builds
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.goal import budget_of
 from webapp.plans.grids import PartGrid, grids_of
+from webapp.plans.search_space import within_budget
 from webapp.plans.streams import of_stream, own_point
 from webapp.plans.values import Value
 from worker.contract.workload import Workload
@@ -67,6 +69,7 @@ def outline(document: PlanDocument) -> Outline:
     bound = True
     for grid in grids_of(document):
         count, each = _count(grid) * document.repeats, _seconds(grid)
+        count = budget_of(document, ceil(count)) if document.goal and count else count
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)
             seconds[kind] += count * ((each or 0.0) + OVERHEAD_S)
@@ -119,7 +122,8 @@ class Estimate:
 
 
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
-    """`experience` by host id."""
+    """Of a plan with a goal for the trials that its search may run. `experience` by host id."""
+    expansion = within_budget(expansion)
     targets = {target.id: target for target in expansion.targets}
     builds = layout_builds(expansion.trials, expansion.targets)
     files = file_sets(expansion.trials, builds)

@@ -52,6 +52,7 @@ from webapp.plans.fitness import (
     shared_spaces,
     verification_problems,
 )
+from webapp.plans.goal import budget_of
 from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
 from webapp.plans.layouts import made_kind
 from webapp.plans.part_levels import PLAN_PROBLEM, TOO_LARGE
@@ -306,6 +307,7 @@ class Expansion:
     stop_after: int = 0  # of the plan
     retries: int = 0  # of the plan
     shared_spaces: tuple[SharedSpace, ...] = ()
+    budget: int | None = None  # trials on each target, of a plan with a goal: it runs a part of `trials`
     too_large: bool = False  # over a limit of levels, combinations, points or trials
 
     @property
@@ -364,13 +366,22 @@ def expand(
         shared_spaces(Use(c.part_number, c.found.layout, _on_each(c.targets, c.found.workloads)) for c in cells)
     )
     unfit += [space.words for space in spaces if space.always]
+    if document.goal and cells and min(Counter(cell.target_ids for cell in cells).values()) < 2:
+        unfit.append("A search needs at least two combinations that can run on each target.")
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
     return Expansion(
         trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries,
-        shared_spaces=spaces,
+        shared_spaces=spaces, budget=_budget(document, cells),
     )  # fmt: skip
+
+
+def _budget(document: PlanDocument, cells: Sequence[_Cell]) -> int | None:
+    """The same on all targets, from the one with the most combinations."""
+    if not document.goal or not cells:
+        return None
+    return budget_of(document, max(Counter(cell.target_ids for cell in cells).values()))
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
@@ -524,6 +535,12 @@ def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:
         kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
     )
+
+
+def repeated(trial: PlannedTrial, *, index: int, repeat: int) -> PlannedTrial:
+    """A trial of the first block as a later one, with the offsets of that repeat."""
+    workloads = tuple(_seeded(each, repeat) for each in trial.workloads)
+    return msgspec.structs.replace(trial, index=index, block=repeat, repeat=repeat, workloads=workloads)
 
 
 def _seeded(workload: AnyWorkload, block: int) -> AnyWorkload:

@@ -29,6 +29,7 @@ from webapp.plans.factors import (
     of_other_engines,
     stream_and_factor,
 )
+from webapp.plans.goal import goal_problems
 from webapp.plans.part_levels import (
     NAMED_KINDS,
     PLAN_PROBLEM,
@@ -482,6 +483,7 @@ def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None =
     problems = (
         *_titles(document),
         *_undecided(document),
+        *(FieldProblem(*problem) for problem in goal_problems(document, grids[0].levels)),
         *_common(common),
         *_unused(document),
         *parts,

@@ -16,6 +16,7 @@ from webapp.plans.estimate import Estimate
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import steps_of
+from webapp.plans.search_space import within_budget
 from webapp.plans.setting_rows import OF_CONTROLLERS
 from webapp.plans.steps import NO_PREPARATION, Preparation
 from worker.contract.inventory import Capabilities, Inventory
@@ -73,7 +74,7 @@ def endurance_uses(expansion: Expansion, cost: Estimate, targets: Sequence[Targe
     known = endurance_of([drive for each in drives.values() for drive in each])
     rated = [target for target in written if any(_is_held(drive, known) for drive in drives[target.pk])]
     if rated:
-        most = written_most(expansion, before=cost.written_before, limits=_limits(rated))
+        most = written_most(within_budget(expansion), before=cost.written_before, limits=_limits(rated))
     return tuple(
         EnduranceUse(drive, most[str(target.pk)], known[drive.pk])
         for target in written

@@ -46,6 +46,7 @@ class Preview:
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files that would be overwritten and must be armed
     repeats: int
+    goal: str  # "": all trials run; else as many as `estimate` has, chosen from `expansion` while the run goes on
     spread_percent: int  # repeats are skipped once every point is known within ± this; 0: never
     decide_percent: int  # points are not repeated once their comparisons are decided within ± this; 0: never
     repeats_min: int
@@ -112,6 +113,7 @@ def preview(
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
         repeats=document.repeats,
+        goal=document.goal,
         spread_percent=document.spread_percent,
         decide_percent=document.decide_percent,
         repeats_min=document.repeats_min,

@@ -199,5 +199,8 @@ def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Att
             return None
         under_way = spent.get(host, 0.0) if state in ACTIVE_TRIAL_STATES else 0.0
         left[host] = left.get(host, 0.0) + max(0.0, seconds - under_way)
+    created, ended = sum(n for *_, n in counts), sum(n for _, state, n in counts if state in ENDED_TRIAL_STATES)
+    if run.budget is not None and created > ended:  # trials that the search will add take as long as those left
+        left = {host: each * (run.trial_count - ended) / (created - ended) for host, each in left.items()}
     seconds_left = sum(left.values()) if run.one_at_a_time else max(left.values(), default=0.0)
     return seconds_left or None  # unknown if a trial takes longer than those before it

@@ -26,10 +26,11 @@ from webapp.plans.grids import PartGrid
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import steps_of
 from webapp.plans.preflight import EnduranceUse, capabilities, destroyed, destroys, endurance_uses, missing_parts
+from webapp.plans.search_space import within_budget
 from webapp.plans.selectors import facts_for
 from webapp.runs.arming import arm, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
-from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, end_finished_run
+from webapp.runs.dispatch.ending import UNACCEPTED_GRACE_SECONDS, add_batches, end_finished_run
 from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, lock_queue, position_for
 from webapp.runs.durations import experience_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
@@ -215,6 +216,8 @@ def start_run(
     fresh = [known[pk] for pk in dict.fromkeys(target.pk for target in targets) if pk in known]
     seed = secrets.randbelow(2**53) if seed is None else seed
     document = read(version.document)
+    if document.goal and options.keep:
+        raise StartRefused("search_is_whole", "A search chooses its trials itself. Run all of it again.")
     try:
         refuse_unfit_hosts(fresh)
         expansion = _kept(_expanded(document, fresh, seed), options)
@@ -269,7 +272,8 @@ def _create_run(
         target_order=[str(target.pk) for target in targets],
         one_at_a_time=any(HOSTS_AT_ONCE in planned.point for planned in expansion.trials),
         seed=seed,
-        trial_count=len(expansion.trials),
+        trial_count=len(within_budget(expansion).trials),
+        budget=expansion.budget,
         expected_most_s=_expected_most_s(expansion, targets),
         note=note,
         created_by=by,
@@ -278,20 +282,30 @@ def _create_run(
     if armed:
         drives = [target for target in targets if target.arming_serial in armed]
         arm(run=run, serials=armed, targets=drives, by=options.armed_by or by, until=options.armed_until)
-    by_id = {str(target.pk): target for target in targets}
-    for start in range(0, len(expansion.trials), TRIALS_AT_ONCE):
-        some = expansion.trials[start : start + TRIALS_AT_ONCE]
-        trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in some]
-        Trial.objects.bulk_create(trials)
-        FurtherTarget.objects.bulk_create(
-            FurtherTarget(trial=trial, stream=stream, target_id=target_id)
-            for trial, planned in zip(trials, some, strict=True)
-            for stream, target_id in enumerate(planned.further_ids, start=1)
-        )
+    if run.budget is None:
+        add_trials(run, expansion.trials, targets, document.retries)
+    elif not add_batches(run):
+        raise RuntimeError(f"The search of {run} did not begin.")
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
     audit(by=by, action="run.start", on=run, detail=detail)
     dispatch_after_commit(run)
     return run
+
+
+def add_trials(
+    run: Run, planned: Sequence[PlannedTrial], targets: Sequence[Target], retries: int, batch: int | None = None
+) -> None:
+    """Create these trials of the run. `batch`: of a search."""
+    by_id = {str(target.pk): target for target in targets}
+    for start in range(0, len(planned), TRIALS_AT_ONCE):
+        some = planned[start : start + TRIALS_AT_ONCE]
+        trials = [_trial(run, each, by_id[each.target_id], retries, batch) for each in some]
+        Trial.objects.bulk_create(trials)
+        FurtherTarget.objects.bulk_create(
+            FurtherTarget(trial=trial, stream=stream, target_id=target_id)
+            for trial, each in zip(trials, some, strict=True)
+            for stream, target_id in enumerate(each.further_ids, start=1)
+        )
 
 
 def _expected_most_s(expansion: Expansion, targets: Sequence[Target]) -> float | None:
@@ -318,13 +332,14 @@ def retire_number(number: int) -> None:
     count(Counter.RUNS, "", by=max(0, number - counted(Counter.RUNS, "")))
 
 
-def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
+def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int, batch: int | None) -> Trial:
     before = steps_of(planned.point).first
     destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
     return Trial(
         run=run,
         index=planned.index,
         repeat=planned.repeat,
+        batch=batch,
         part=planned.part,
         host_id=target.host_id,
         target=target,

@@ -39,7 +39,8 @@ _MAX_PARTS = 50
 _HEAD = "Read from a fio job file."
 _LISTS = ("sequence", "decide")  # of factors
 _ABOUT_PLAN = (
-    "title", "repeats", "spread_percent", "decide_percent", "repeats_min", "order", "retries", "stop_after", *_LISTS,
+    "title", "repeats", "spread_percent", "decide_percent", "repeats_min", "goal", "budget", "order", "retries",
+    "stop_after", *_LISTS,
 )  # fmt: skip
 _NAMES_SHOWN = 4
 Stage = tuple[Job, ...]  # jobs that fio runs at the same time

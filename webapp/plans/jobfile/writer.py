@@ -98,6 +98,8 @@ def _head(document: PlanDocument) -> list[str]:
         "decide_percent": str(document.decide_percent) if document.decide_percent else "",
         "decide": ", ".join(document.decide),
         "repeats_min": str(document.repeats_min) if document.spread_percent or document.decide_percent else "",
+        "goal": document.goal,
+        "budget": str(document.budget) if document.budget else "",
         "order": document.order.value,
         "retries": str(document.retries),
         "stop_after": str(document.stop_after),

@@ -29,7 +29,7 @@ from webapp.hosts.maintenance_windows import open_window, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.hosts.sessions import has_second_worker
 from webapp.plans.expected_time import COMMON_START_S
-from webapp.runs.dispatch.ending import end_finished_run, lock_trial, stop_failing, stop_unprepared
+from webapp.runs.dispatch.ending import add_batches, end_finished_run, lock_trial, stop_failing, stop_unprepared
 from webapp.runs.dispatch.locks import free, keys_of, lock_host, take_locks, try_lock_host
 from webapp.runs.dispatch.orders import about_attempt, publish
 from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, QueueState, starts_of, waits_for_arming
@@ -236,6 +236,8 @@ def _claim(host_id: UUID, *, in_window: bool) -> Attempt | None:
 
 def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
     run = runs_to_close(host_id, in_window=in_window).order_by("created_at").first()
+    if run is not None and run.budget is not None and _goes_on(run.pk):
+        run = runs_to_close(host_id, in_window=in_window).order_by("created_at").first()
     if run is None:
         return None
     if (
@@ -244,6 +246,11 @@ def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
     ):
         transition_run(run, RunState.CLOSING)
     return create_attempt(AttemptKind.CLOSE_RUN, host_id, run=run)
+
+
+def _goes_on(run_id: UUID) -> bool:
+    """Whether a search has got further trials."""
+    return add_batches(Run.objects.select_for_update(no_key=True).get(pk=run_id))
 
 
 def _claim_trial(host_id: UUID) -> Attempt | None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.dispatch import Signal
 from django.utils import timezone
 
 from webapp.core.services import audit
@@ -199,6 +200,19 @@ def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> 
         transition_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
 
 
+# Sent with `run`, which is locked. The app that searches listens, adds the next trials of each target whose trials have
+# ended, and returns whether there are any.
+batches_ended = Signal()
+
+
+def add_batches(run: Run) -> bool:
+    """Add the next trials of a search. False if there are none: then nothing keeps the run from ending. The run is
+    locked, and what would end it happens in the same transaction, so a crash loses no batch."""
+    if run.budget is None or run.cancel_requested_at or run.state in (RunState.CLOSING, *ENDED_RUN_STATES):
+        return False
+    return any(reply is True for _, reply in batches_ended.send_robust(Run, run=run))
+
+
 @transaction.atomic
 def end_finished_run(run_id: UUID) -> bool:
     """End the run if all its trials have ended and every host that got an order has restored its settings.
@@ -208,6 +222,8 @@ def end_finished_run(run_id: UUID) -> bool:
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state in ENDED_RUN_STATES or run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():
+        return False
+    if add_batches(run):
         return False
     closings = _last_closings(run)
     if any(closing.state is None for closing in closings):

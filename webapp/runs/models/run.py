@@ -88,7 +88,9 @@ class Run(models.Model):
     # other (runs.dispatch.several_hosts).
     one_at_a_time = models.BooleanField(default=False)
     seed = models.BigIntegerField()  # seed of the order of trials
-    trial_count = models.PositiveIntegerField()
+    trial_count = models.PositiveIntegerField()  # of a search: at most
+    # Trials on each target, if its plan has a goal: its trials are added batch after batch (`runs.dispatch.ending`).
+    budget = models.PositiveIntegerField(null=True)
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_code = models.CharField(
         max_length=60, blank=True

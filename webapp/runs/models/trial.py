@@ -44,6 +44,7 @@ class Trial(models.Model):
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="trials")
     index = models.PositiveIntegerField()  # place in the order of execution, from 0; shown is `number`
     repeat = models.PositiveIntegerField()  # from 1
+    batch = models.PositiveIntegerField(null=True)  # of a search, from 0; null: of a run without one
     part = models.CharField(max_length=100)  # name of the plan's part it belongs to
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of stream 0

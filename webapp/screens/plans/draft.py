@@ -11,7 +11,7 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 
 from webapp.core.throttle import address_of, may_keep_draft
-from webapp.plans.document import MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
+from webapp.plans.document import MAX_BUDGET, MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.grids import FieldProblem, PartGrid, document_problems, grids_of
 from webapp.plans.streams import StreamRefused, lines_of, streams_of
@@ -105,6 +105,8 @@ class Draft:
     decide_percent: str
     decide: str  # factors, with commas
     repeats_min: str
+    goal: str
+    budget: str
     order: str
     retries: str
     stop_after: str
@@ -125,6 +127,8 @@ def draft_of(document: PlanDocument) -> Draft:
         decide_percent=str(document.decide_percent),
         decide=", ".join(document.decide),
         repeats_min=str(document.repeats_min),
+        goal=document.goal,
+        budget=str(document.budget),
         order=document.order.value,
         retries=str(document.retries),
         stop_after=str(document.stop_after),
@@ -165,6 +169,8 @@ def draft_from(data: QueryDict) -> Draft:
         decide_percent=data.get("decide_percent", "0"),
         decide=data.get("decide", ""),
         repeats_min=data.get("repeats_min", "3"),
+        goal=data.get("goal", ""),
+        budget=data.get("budget", "0"),
         order=data.get("order", ""),
         retries=data.get("retries", ""),
         stop_after=data.get("stop_after", ""),
@@ -217,6 +223,7 @@ def checked(draft: Draft) -> Checked:
         *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
         *_number(draft.decide_percent, "decide_percent", 0, MAX_SPREAD),
         *_number(draft.repeats_min, "repeats_min", 2, 100),
+        *_number(draft.budget, "budget", 0, MAX_BUDGET),
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
@@ -286,6 +293,8 @@ def _plain(draft: Draft) -> dict[str, object]:
         "decide_percent": draft.decide_percent.strip() if not _number(draft.decide_percent, "", 0, MAX_SPREAD) else 0,
         "decide": [name.strip() for name in draft.decide.split(",") if name.strip()],
         "repeats_min": draft.repeats_min.strip() if not _number(draft.repeats_min, "", 2, 100) else 3,
+        "goal": draft.goal.strip(),
+        "budget": draft.budget.strip() if not _number(draft.budget, "", 0, MAX_BUDGET) else 0,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
         "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
@@ -324,8 +333,8 @@ def _sequence(draft: Draft) -> tuple[str, ...]:
 
 
 _TEXTS = (
-    "title", "question", "note", "repeats", "spread_percent", "decide_percent", "decide", "repeats_min", "order",
-    "retries", "stop_after", "version",
+    "title", "question", "note", "repeats", "spread_percent", "decide_percent", "decide", "repeats_min", "goal",
+    "budget", "order", "retries", "stop_after", "version",
 )  # fmt: skip
 
 

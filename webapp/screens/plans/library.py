@@ -162,8 +162,8 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "files-and-memory", "cache-edge",
     ),
     "How much load can it take?": (
-        "threads", "saturation", "enterprise-mix", "database", "database-under-pgbench", "reader-beside-writer",
-        "idle-and-loaded",
+        "threads", "saturation", "sweet-spot", "enterprise-mix", "database", "database-under-pgbench",
+        "reader-beside-writer", "idle-and-loaded",
     ),
     "Which settings are best?": (
         "io-engines", "polled-completions", "nvme-passthrough", "read-ahead", "one-change-at-a-time", "interrupts",

@@ -45,6 +45,7 @@ from webapp.screens.runs.answer import below_heading, heading, trust, warnings
 from webapp.screens.runs.grid import trial_tables
 from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.multiples import multiples_of
+from webapp.screens.runs.search import SearchView, search_heading, search_views
 from webapp.screens.runs.wear import wear_rows
 from webapp.screens.trend.claims import number, sentence
 
@@ -241,7 +242,7 @@ def _run(number: int) -> Run:
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
-    live, tables = live_run(run, with_trials=False), trial_tables(run)
+    live, tables, searches = live_run(run, with_trials=False), trial_tables(run), search_views(run)
     payload = structs.replace(live, cells=tables.cells)
     trials = list(
         run.trials.defer("workload", "further_workloads", "settings")
@@ -267,7 +268,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
         "setting_rows": (settings_of_run := setting_rows(run)),
-        **(_answer(run, trials, settings_of_run) if payload.ended else {}),
+        "searches": searches,
+        **(_answer(run, trials, settings_of_run, searches) if payload.ended else {}),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),
         "since_before": since_run_before(run),
@@ -279,10 +281,12 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
     return render(request, "screens/run.html", context)
 
 
-def _answer(run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow]) -> dict[str, object]:
+def _answer(
+    run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow], searches: Sequence[SearchView]
+) -> dict[str, object]:
     """Data for the head of an ended run."""
     found, findings = outcome(run), findings_of_run(run)
-    title = heading(run, findings, found)
+    title = heading(run, findings, found) if run.budget is None else search_heading(searches)
     return {
         "outcome": found,
         "findings": below_heading(findings, title),

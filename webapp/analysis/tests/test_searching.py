@@ -1,0 +1,130 @@
+"""A run whose plan has a goal, with the real dispatcher and ingest: its batches, its end and its answer."""
+
+import pytest
+
+from webapp.analysis.searching import searches_of
+from webapp.analysis.tests.searches import BUDGET, DOCUMENT, begun, depth, measure, restored, under_way
+from webapp.core.errors import Refusal
+from webapp.results.models import Result
+from webapp.runs.actions.run_actions import run_again
+from webapp.runs.models import Run, RunState, TrialState
+from webapp.runs.selectors import progress
+from webapp.runs.services import cancel_run, start_run
+from webapp.runs.tasks import tick
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, failed, run_to_the_end, sample, say
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+def order(run: Run) -> list[tuple[int | None, str]]:
+    return list(run.trials.order_by("index").values_list("batch", "point_key"))
+
+
+def test_a_search_ends_with_the_best_combination_within_the_limit() -> None:
+    host = a_host()
+    run = begun(host)
+    assert (run.trial_count, run.budget) == (BUDGET, BUDGET)
+    assert run.trials.count() == int(0.4 * BUDGET)
+    for _ in range(BUDGET):
+        measure(host)
+    restored(host)
+    run.refresh_from_db()
+    assert (run.state, run.trials.count(), Result.objects.filter(run=run).count()) == (RunState.DONE, BUDGET, BUDGET)
+    (found,) = searches_of(run)
+    conclusion = found.conclusion
+    assert conclusion is not None
+    best = next(trial.trial for trial in found.trials if trial.combination == conclusion.point)
+    assert (best.point["block_size"], depth(best)) == (4096, 32)
+    assert sum(trial.is_final for trial in found.trials) == 8
+    limited = found.limited_at(conclusion.point)
+    assert limited is not None
+    assert limited <= 1.01e6
+    assert len({(trial.point_key, trial.repeat) for trial in run.trials.all()}) == BUDGET
+
+
+def test_the_same_seed_and_results_give_the_same_trials() -> None:
+    first, second = a_host(), a_host()
+    runs = [begun(first), begun(second)]
+    for host in (first, second):
+        for _ in range(BUDGET):
+            measure(host)
+    assert order(runs[0]) == order(runs[1])
+    other = begun(a_host(), seed=8)
+    assert order(other) != order(runs[0])[: other.trials.count()]
+
+
+def test_failed_and_skipped_trials_count_and_the_search_goes_on() -> None:
+    host = a_host()
+    run = begun(host)
+    first = run.trials.count()
+    for number in range(first):
+        if number % 4 == 1:
+            say(host, under_way(host), (1, (ACCEPTED,)), (2, (STARTED, sample())), (3, (failed(),)))
+        else:
+            measure(host)
+    assert run.trials.filter(state=TrialState.FAILED).exists()
+    assert set(run.trials.filter(index__gte=first).values_list("batch", flat=True)) == {1}
+    (found,) = searches_of(run)
+    lost = {trial.combination for trial in found.trials if trial.value is None}
+    later = {found.space.number_of(trial.point) for trial in run.trials.filter(batch=1)}
+    assert not lost & later
+
+
+def test_the_tick_adds_a_batch_that_no_report_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = a_host()
+    run = begun(host)
+    for _ in range(run.trials.count() - 1):
+        measure(host)
+    with monkeypatch.context() as patch:
+        attempt = under_way(host)
+        patch.setattr("webapp.runs.dispatch.dispatcher._idle", lambda _: False)  # the server is killed here
+        run_to_the_end(host, attempt)
+        assert not run.trials.exclude(state=TrialState.DONE).exists()
+    tick()
+    run.refresh_from_db()
+    assert run.state == RunState.RUNNING
+    assert run.trials.filter(batch=1).exists()
+
+
+def test_a_cancelled_search_gets_no_further_trials() -> None:
+    host = a_host()
+    run = begun(host)
+    measure(host)
+    count = run.trials.count()
+    cancel_run(run=run, by=None)
+    attempt = under_way(host)
+    say(host, attempt, (1, (ACCEPTED,)), (2, (STARTED,)), (3, (RESULT, DONE)))
+    restored(host)
+    run.refresh_from_db()
+    assert (run.state, run.trials.count()) == (RunState.CANCELLED, count)
+
+
+def test_each_target_is_searched_by_itself() -> None:
+    host = a_host()
+    targets = [a_target(host), a_target(host)]
+    run = start_run(version=a_version(DOCUMENT), targets=targets, by=None, seed=7)
+    assert run.trial_count == 2 * BUDGET
+    for _ in range(run.trials.count()):
+        measure(host)
+    batches = run.trials.filter(batch=1)
+    assert {trial.target_id for trial in batches} == {target.pk for target in targets}
+    assert [each.target for each in searches_of(run)] == targets
+
+
+def test_its_progress_counts_all_trials_of_the_budget() -> None:
+    host = a_host()
+    run = begun(host)
+    measure(host)
+    assert (progress(run).total, progress(run).done) == (BUDGET, 1)
+
+
+def test_only_all_of_a_search_runs_again() -> None:
+    host = a_host()
+    run = begun(host)
+    say(host, under_way(host), (1, (ACCEPTED,)), (2, (STARTED, sample())), (3, (failed(),)))
+    cancel_run(run=run, by=None)
+    with pytest.raises(Refusal) as refused:
+        run_again(run=run, by=None, only_failed=True)
+    assert refused.value.code == "search_is_whole"

@@ -1,0 +1,70 @@
+"""The page and the API of a run whose plan has a goal: while it goes, after its answer, and without one."""
+
+import pytest
+from django.test import Client
+
+from webapp.analysis.tests.searches import BUDGET, begun, measure, restored, under_way
+from webapp.hosts.models import Host
+from webapp.runs.models import Run
+from webapp.runs.services import cancel_run
+from webapp.screens.runs.search import search_heading, search_views
+from webapp.tests.factories.hosts import a_host
+from webapp.tests.factories.reports import ACCEPTED, CANCELLED, say
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture
+def host() -> Host:
+    return a_host()
+
+
+def page(client: Client, run: Run) -> str:
+    response = client.get(f"/runs/{run.number}/")
+    assert response.status_code == 200
+    return str(response.content.decode())
+
+
+def test_an_ended_search_states_its_answer(host: Host, viewer: Client) -> None:
+    run = begun(host)
+    for _ in range(BUDGET):
+        measure(host)
+    restored(host)
+    run.refresh_from_db()
+    (view,) = search_views(run)
+    assert view.answer == search_heading([view])
+    assert f"<h1>{view.answer}</h1>" in page(viewer, run)
+    assert len(view.dots) == BUDGET
+    assert sum(dot.is_final for dot in view.dots) == 8
+    assert 0 < sum(dot.is_within for dot in view.dots) < BUDGET
+    assert len(view.runners_up) == 1
+    assert {row.words for row in view.effects} >= {"Block size 8 KiB"}
+    (search,) = viewer.get(f"/api/v1/runs/{run.number}").json()["searches"]
+    assert (search["trials"], search["combinations"], search["point"]["block_size"]) == (BUDGET, 42, 4096)
+    assert search["bound"] >= 0
+    assert len(search["runners_up"]) == 1
+
+
+def test_a_search_shows_its_best_combination_so_far(host: Host, viewer: Client) -> None:
+    run = begun(host)
+    (view,) = search_views(run)
+    assert (view.dots, view.steps) == ([], "")
+    page(viewer, run)
+    for _ in range(3):
+        measure(host)
+    (view,) = search_views(run)
+    assert len(view.dots) == 3
+    assert view.answer in page(viewer, run)
+    assert viewer.get(f"/api/v1/runs/{run.number}").json()["searches"][0]["point"] is None
+
+
+def test_a_cancelled_search_claims_nothing(host: Host, viewer: Client) -> None:
+    run = begun(host)
+    measure(host)
+    cancel_run(run=run, by=None)
+    say(host, under_way(host), (1, (ACCEPTED, CANCELLED)))
+    restored(host)
+    run.refresh_from_db()
+    (view,) = search_views(run)
+    assert (view.runners_up, view.effects) == ((), ())
+    assert view.answer in page(viewer, run)
