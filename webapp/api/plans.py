@@ -479,7 +479,9 @@ def _preview(document: PlanDocument, targets: Sequence[Target], shown: slice) ->
             for target, expected in expected_writes(made.expansion, made.estimate, targets)
         ],
         "layouts": [_layout(layout) for layout in made.layouts],
-        "finds": msgspec.to_builtins(detectable(each_point, document.repeats, targets)) if each_point else None,
+        "finds": msgspec.to_builtins(detectable(each_point, document.repeats, targets))
+        if each_point and not document.goal
+        else None,
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
             | {"purge": trial.before.purge}

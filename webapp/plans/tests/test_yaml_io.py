@@ -48,7 +48,7 @@ def test_it_reads_json() -> None:
         ("title: [", "not YAML"),
         ("title: T", "missing required field `parts`"),
         (MINIMAL + "colour: red", "unknown field `colour`"),
-        (MINIMAL + "repeat: 3", "unknown field `repeat`. Did you mean repeats? Use common, "),
+        (MINIMAL + "repeat: 3", "unknown field `repeat`. Did you mean repeats? Use budget, "),
         (MINIMAL + "repeats: many", "$.repeats"),
         (MINIMAL + "repeats: 0", "$.repeats"),
         ("title: T\nparts: [{name: a, factors: {Pattern: read}}]", "Expected `str` matching regex"),

@@ -238,7 +238,7 @@ def _row(
         topic=_TOPIC_OF.get(plan.builtin, "More") if plan.builtin else OWN,
         question=document.question or sentences(document)[0][1],
         is_question=bool(document.question),
-        only_describes=document.repeats < MIN_BLOCKS,
+        only_describes=document.repeats < MIN_BLOCKS and not document.goal,
         overwrites=overwrites_drives(document),
         outline=outline(document) if _characters(document) <= MAX_CHARACTERS else None,
         took_s=took_s,

@@ -135,7 +135,7 @@ def shown_preview(
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
         expected=expected_writes(made.expansion, made.estimate, targets),
-        finds=detectable(each_point, document.repeats, targets) if each_point else None,
+        finds=detectable(each_point, document.repeats, targets) if each_point and not document.goal else None,
     )
 
 

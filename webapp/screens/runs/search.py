@@ -103,7 +103,7 @@ def _answer(search: TargetSearch, conclusion: Conclusion) -> str:
     at = f" at {search.limited.label} {search.limited.format(limited)}" if search.limited and limited else ""
     if conclusion.within < SURE:
         return f"No combination surely keeps the limit. Nearest: {name}: {value}{at}"
-    bound = percent(100 * conclusion.bound)
+    bound = f"{math.ceil(1000 * conclusion.bound) / 10:g} %"
     return f"Best: {name}: {value}{at}; no combination beats it by more than {bound} (95 %)"
 
 
