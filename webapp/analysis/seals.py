@@ -5,6 +5,9 @@ attempts and samples are written before the results of their trial. Later, sampl
 thinned (`results.retention`).
 """
 
+from collections.abc import Iterable
+from uuid import UUID
+
 from webapp.core.changes import Watch
 from webapp.results.models import Import
 from webapp.results.reading.filter import ResultFilter
@@ -74,7 +77,12 @@ def scopes_of(results: ResultFilter) -> tuple[str, ...]:
 
 
 def scopes_of_run(run: Run) -> tuple[str, ...]:
-    return f"run {run.pk}", COMMON, SAMPLES
+    return scopes_of_runs([run.pk])
+
+
+def scopes_of_runs(ids: Iterable[UUID]) -> tuple[str, ...]:
+    """For an answer that reads these runs and no others, whichever runs are added meanwhile."""
+    return *(f"run {id_}" for id_ in ids), COMMON, SAMPLES
 
 
 ANY_RESULT = RESULTS, COMMON, SAMPLES

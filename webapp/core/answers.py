@@ -39,17 +39,19 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Question(Generic[Answer]):
-    """`texts` determine the answer together with the rows of `scopes`; the time zone of the reader is added. `kind`: a
-    msgspec struct or a dataclass. What `compute` raises is not stored."""
+    """`texts` determine the answer together with the rows of `scopes`, and with the reader's time zone if it has times.
+    `kind`: a msgspec struct or a dataclass. What `compute` raises is not stored."""
 
     texts: tuple[str, ...]
     scopes: tuple[str, ...]
     kind: type[Answer]
     compute: Callable[[], Answer]
+    names_times: bool = True
 
     @cached_property
     def _encoded(self) -> bytes:
-        return msgspec.json.encode([self.kind.__qualname__, timezone.get_current_timezone_name(), *self.texts])
+        zone = timezone.get_current_timezone_name() if self.names_times else ""
+        return msgspec.json.encode([self.kind.__qualname__, zone, *self.texts])
 
     @property
     def slot(self) -> str:

@@ -1,11 +1,12 @@
 """The values of each cell in the runs of a plan at a target. A cell is a point and a direction."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from statistics import fmean
 from typing import Any
+from uuid import UUID
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Case, Count, F, FloatField, Max, QuerySet, When
@@ -49,16 +50,25 @@ class History:
     points: Mapping[str, Point]
 
 
-def ended_runs(plan: Plan, target: Target, limit: int = MAX_RUNS) -> list[Run]:
+def ended_ids(plan: Plan, target: Target) -> list[UUID]:
+    """Of the newest ended runs, the newest first."""
+    ended = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
+    return list(ended.order_by("-number").values_list("pk", flat=True)[:MAX_RUNS])
+
+
+def runs_of(ids: Collection[UUID]) -> list[Run]:
+    """Oldest first."""
+    runs = Run.objects.filter(pk__in=ids).select_related("version").defer("version__document")
+    return list(runs.order_by("number"))
+
+
+def ended_runs(plan: Plan, target: Target) -> list[Run]:
     """The newest ended runs, oldest first."""
-    found = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
-    found = found.select_related("version").defer("version__document").order_by("-number")
-    return sorted(found[:limit], key=lambda run: run.number)
+    return runs_of(ended_ids(plan, target))
 
 
-def read_history(plan: Plan, target: Target, metric: Metric) -> History:
-    """Four queries; points that are new to this process take one more."""
-    runs = ended_runs(plan, target)
+def read_history(runs: Sequence[Run], target: Target, metric: Metric) -> History:
+    """Of these runs, oldest first. Three queries; points that are new to this process take one more."""
     planned, invalid = _planned(runs, target), _invalid(runs, target)
     read = {
         run.number: RunHistory(

@@ -132,15 +132,16 @@ def _due() -> Iterator[tuple[Plan, Target, int]]:
 
 def summarise(plan: Plan, target: Target) -> Summary | None:
     """Of the metric, the points and the runs that the page of the trend shows first. None without values."""
-    metric = _metric(plan, target)
-    history = read_history(plan, target, metric)
+    runs = ended_runs(plan, target)
+    metric = _metric(runs[-1:], target)
+    history = read_history(runs, target, metric)
     keys = frozenset(key for run in history.runs for key, _ in run.cells)
     found = trend(history, target, metric, keys)
     return _summary(found, target) if found.runs else None
 
 
-def _metric(plan: Plan, target: Target) -> Metric:
-    trials = Trial.objects.filter(run__in=ended_runs(plan, target, limit=1), target=target)
+def _metric(newest: Sequence[Run], target: Target) -> Metric:
+    trials = Trial.objects.filter(run__in=newest, target=target)
     return default_metric(trials.order_by("point_key").distinct("point_key").values_list("point", flat=True))
 
 

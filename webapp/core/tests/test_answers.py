@@ -65,6 +65,14 @@ def test_readers_in_another_time_zone_and_other_code_have_answers_of_their_own(m
 
 
 @pytest.mark.django_db
+def test_an_answer_that_names_no_times_is_the_same_in_all_time_zones() -> None:
+    compute = Counted()
+    answered(Question(("a",), (), Number, compute, names_times=False))
+    with timezone.override("Asia/Tokyo"):
+        assert answered(Question(("a",), (), Number, compute, names_times=False)).value == 1.0
+
+
+@pytest.mark.django_db
 def test_questions_in_one_slot_replace_each_other_and_are_never_mixed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "SLOTS", 1)
     compute = Counted()

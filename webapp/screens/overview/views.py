@@ -58,8 +58,9 @@ class ShownPairs:
 
 
 def compared() -> tuple[ShownPair, ...]:
-    """Until the next run has ended: the results of up to six pairs are read, which takes too long after each trial."""
-    return answered(Question((), COMPLETE_RESULTS, ShownPairs, _compared)).pairs
+    """Until the next run has ended: the results of up to six pairs are read, which takes too long after each trial. The
+    periodic task computes it then (`screens.tasks`)."""
+    return answered(Question((), COMPLETE_RESULTS, ShownPairs, _compared, names_times=False)).pairs
 
 
 def _compared() -> ShownPairs:

@@ -1,7 +1,8 @@
 """The page Trend, one metric of a plan at a target over its runs, and the baseline with which its runs are judged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from webapp.analysis.seals import COMPLETE_RESULTS
+from webapp.analysis.seals import scopes_of_runs
 from webapp.analysis.verdicts import LABELS, Outcome
 from webapp.analysis.words import PERCENT, shown
 from webapp.core.answers import Question, answered
@@ -46,7 +47,7 @@ from webapp.screens.trend.claims import trend_address
 from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import MAX_RUNS, History, ended_runs, read_history
+from webapp.trends.run_values import MAX_RUNS, History, ended_ids, read_history, runs_of
 from webapp.trends.selectors import baselines, outcomes_on
 from webapp.trends.services import remove_baseline, set_baseline, set_import_baseline
 from webapp.trends.steps import FALSE_ALARMS, FALSE_ALARMS_DEPENDENT, MIN_RUNS
@@ -78,9 +79,8 @@ def plan_and_target(query: QueryDict) -> tuple[Plan | None, Target | None]:
     return plan, target.order_by("-in_policy").first()
 
 
-def metrics_of(plan: Plan, target: Target) -> tuple[list[Metric], Metric]:
-    """The metrics of the newest run's engines, and the default one."""
-    newest = ended_runs(plan, target, limit=1)
+def metrics_of(newest: Sequence[Run], target: Target) -> tuple[list[Metric], Metric]:
+    """The metrics of the newest run's engines, and the default one. `newest`: that run, if there is one."""
     trials = Trial.objects.filter(run__in=newest, target=target).order_by("point_key").distinct("point_key")
     points = list(trials.values_list("point", flat=True))
     workloads = {engine_of(point).WORKLOAD for point in points}
@@ -198,8 +198,7 @@ class TrendAnswer:
 
 def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm | None = None) -> HttpResponse:
     """`refused`: a form of a baseline run that was not accepted."""
-    texts = (str(plan.pk), str(target.pk), request.GET.urlencode())
-    found = answered(Question(texts, COMPLETE_RESULTS, TrendAnswer, lambda: _answer(request.GET, plan.pk, target.pk)))
+    found = trend_answer(plan, target, request.GET)
     baseline = baselines().filter(plan=plan, target=target).first()
     context = {
         **vars(found),
@@ -218,16 +217,26 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
     return render(request, "screens/trend.html", context, status=422 if refused else 200)
 
 
-def _answer(address: QueryDict, plan_id: UUID, target_id: UUID) -> TrendAnswer:
-    """Reads plan and target itself, because a row that was read before the seal may be older than the seal."""
+def trend_answer(plan: Plan, target: Target, address: QueryDict) -> TrendAnswer:
+    """It stays until one of its own runs changes, or another run of the plan has ended at the target."""
+    runs = ended_ids(plan, target)
+    choices = sorted((key, text) for key, text in address.items() if key not in ("plan", "target"))
+    texts = (str(plan.pk), str(target.pk), urlencode(choices), *map(str, runs))
+    compute = partial(_answer, address, plan.pk, target.pk, runs)
+    return answered(Question(texts, scopes_of_runs(runs), TrendAnswer, compute, names_times=False))
+
+
+def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequence[UUID]) -> TrendAnswer:
+    """Reads all rows itself, because a row that was read before the seal may be older than the seal."""
     plan, target = Plan.objects.get(pk=plan_id), Target.objects.select_related("host").get(pk=target_id)
-    offered, default = metrics_of(plan, target)
+    runs = runs_of(run_ids)
+    offered, default = metrics_of(runs[-1:], target)
     metric = chosen_metric(address, offered, default)
-    history = read_history(plan, target, metric)
+    history = read_history(runs, target, metric)
     chosen = choose(address, history, offered, metric)
     found = trend(history, target, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
-    runs, in_trend = [one.run for one in history.runs], {one.run.pk for one in found.runs}
+    in_trend = {one.run.pk for one in found.runs}
     outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])
     names = varying([cell.point for cell in found.cells])
     return TrendAnswer(

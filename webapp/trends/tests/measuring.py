@@ -9,7 +9,7 @@ from webapp.plans.models import PlanVersion
 from webapp.results.metrics import IOPS, Metric
 from webapp.runs.models import Run
 from webapp.tests.factories.results import FACTS, START, Lab
-from webapp.trends.run_values import History, read_history
+from webapp.trends.run_values import History, ended_runs, read_history
 from webapp.trends.trend import Trend, trend
 
 REPEATS = 3
@@ -40,7 +40,7 @@ class Nights:
 
     @property
     def history(self) -> History:
-        return read_history(self.version.plan, self.target, IOPS)
+        return read_history(ended_runs(self.version.plan, self.target), self.target, IOPS)
 
     def trend(self, metric: Metric = IOPS, direction: str = "", without: str = "") -> Trend:
         """Of all points, or of those whose key is not `without`."""
