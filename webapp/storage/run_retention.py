@@ -22,7 +22,7 @@ from django.db.models.functions import TruncMonth
 from webapp.analysis.models import SavedComparison
 from webapp.analysis.question import read_query, split
 from webapp.bench.products import Kind
-from webapp.bench.saved import asked_by, is_bench
+from webapp.bench.saved import is_bench, selection_of
 from webapp.core.errors import Refusal
 from webapp.plans.models import Plan
 from webapp.results.models import Attachment, Result, StreamRun
@@ -127,7 +127,7 @@ def _filters(saved: SavedComparison) -> Iterator[ResultFilter]:
     """What it shows. Nothing if this version cannot read its query: then it shows nothing."""
     try:
         if is_bench(saved.query):
-            products = [one for one in asked_by(saved.query).products if one.kind is not Kind.IMPORT]
+            products = [one for one in selection_of(saved.query).products if one.kind is not Kind.IMPORT]
             filters = [read_filter([(product.kind, product.value)]) for product in products]
         else:
             filters = [read_query(split(parse_qsl(saved.query))[0]).results]
