@@ -52,7 +52,11 @@ def _static_files_prepared_once() -> Iterator[None]:
     prepare = StaticFiles.get_static_file
     prepared: dict[tuple[str, str, int], StaticFile] = {}
 
-    def get(self: StaticFiles, path: str, url: str, stat_cache: Mapping[str, os.stat_result]) -> StaticFile:
+    def get(
+        self: StaticFiles, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None
+    ) -> StaticFile:
+        if stat_cache is None:  # with DEBUG, when a request asks for the file
+            return prepare(self, path, url)
         key = path, url, stat_cache[path].st_mtime_ns
         if key not in prepared:
             prepared[key] = prepare(self, path, url, stat_cache)
