@@ -6,9 +6,14 @@ from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value
+from worker.contract.workload import Sync
 
-_STATED = (PATTERN, BLOCK, DEPTH, JOBS, "ioengine", "direct", "size", "runtime", "prefill")
-_SWITCHES = {"direct": ("direct", "buffered"), "prefill": ("written first", "")}  # words for on and off
+_STATED = (PATTERN, BLOCK, DEPTH, JOBS, "ioengine", "direct", "sync", "size", "runtime", "prefill")
+_WORDS: Mapping[str, Mapping[Value, str]] = {
+    "direct": {True: "direct", False: "buffered"},
+    "sync": {Sync.NONE.value: ""},
+    "prefill": {True: "written first", False: ""},
+}
 
 
 def same_for_all(points: Sequence[Mapping[str, Value]], named: Collection[str] = ()) -> Iterator[str]:
@@ -21,8 +26,7 @@ def same_for_all(points: Sequence[Mapping[str, Value]], named: Collection[str] =
 
 
 def _words(name: str, level: Value, point: Mapping[str, Value]) -> str:
-    if name in _SWITCHES:
-        on, off = _SWITCHES[name]
-        return on if level else off
+    if level in _WORDS.get(name, {}):
+        return _WORDS[name][level]
     text = engine_of(point).NAMED_BY.get(name, "{}" if name == "runtime" else f"{FACTORS[name].label} {{}}")
     return "" if text.endswith("s") and level == 1 else text.format(FACTORS[name].format(level))

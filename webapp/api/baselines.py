@@ -121,13 +121,16 @@ class RowOut(Schema):
 
 
 class TargetVerdictOut(Schema):
-    """The verdict at one target. `new_cells` are those of the run that the baseline does not have. Without rows,
-    `problem` says why the run could not be judged."""
+    """The verdict at one target. `new_cells` are those of the run that the baseline does not have. `same`, `ignored`
+    and `limits` are those of `GET /verdict`. Without rows, `problem` says why the run could not be judged."""
 
     baseline: BaselineOut
     outcome: Outcome
     counts: dict[Outcome, int]
     new_cells: int
+    same: list[str]
+    ignored: list[str]
+    limits: list[str]
     problem: str
     rows: list[RowOut]
 
@@ -229,7 +232,8 @@ class SideRowOut(RowOut):
 
 class SidesOut(Schema):
     """`outcome` is the most serious of all rows. `new_cells` counts cells that only the candidate has. `ignored` lists
-    the factors that may differ. `limits` says what the verdict leaves open: drift, repeats, corrections.
+    the factors that may differ; `same`, in words, has the conditions that all rows share. `limits` says what the
+    verdict leaves open: cancelled and failed runs, drift, repeats, corrections.
 
     `baseline_results` and `candidate_results` count results, without `shared_results`, which are on both sides and were
     left out of the one with more results.
@@ -238,6 +242,7 @@ class SidesOut(Schema):
     outcome: Outcome
     counts: dict[Outcome, int]
     new_cells: int
+    same: list[str]
     ignored: list[str]
     baseline_results: int
     candidate_results: int
@@ -264,6 +269,7 @@ def verdict_on_sides(request: HttpRequest, query: Query[SidesIn]) -> dict[str, A
         "outcome": sides.outcome,
         "counts": {outcome: outcomes.count(outcome) for outcome in Outcome},
         "new_cells": sides.new_cells,
+        "same": list(sides.same),
         "ignored": sides.ignored,
         "baseline_results": sides.baseline_results,
         "candidate_results": sides.candidate_results,

@@ -11,7 +11,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Count, Q, QuerySet
 
 from webapp.analysis.trial_metrics import metrics_of
-from webapp.analysis.verdicts import Outcome, Row, limits_of
+from webapp.analysis.verdicts import Outcome, Row
 from webapp.core.errors import NotFound, Refusal
 from webapp.hosts.models import Target
 from webapp.results.metrics import METRICS, Metric
@@ -30,8 +30,8 @@ KEPT_IMPORTS = 1  # an import may have 20,000 results
 
 @dataclass(frozen=True)
 class Verdict:
-    """On a run at the target of its baseline. `points` has the point of each row's cell. Without rows, `problem` says
-    why it could not be judged."""
+    """On a run at the target of its baseline. `points` has the point of each row's cell; `same`, `ignored` and `limits`
+    are those of `TwoSides`. Without rows, `problem` says why it could not be judged."""
 
     baseline: Baseline
     outcome: Outcome
@@ -39,16 +39,14 @@ class Verdict:
     points: Mapping[str, Point]
     new_cells: int  # of the run that the baseline does not have
     problem: str
+    same: Sequence[str] = ()
+    ignored: Sequence[str] = ()
+    limits: Sequence[str] = ()
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
         counts = Counter(row.outcome for row in self.rows)
         return {each: counts[each] for each in Outcome}
-
-    @property
-    def limits(self) -> tuple[str, ...]:
-        """What it cannot say."""
-        return limits_of(self.rows)
 
 
 def baselines() -> QuerySet[Baseline]:
@@ -91,7 +89,9 @@ def _verdict(run_id: UUID, baseline: Baseline, seal: "Seal") -> Verdict:
     except Refusal as refusal:
         return Verdict(baseline, Outcome.UNCLEAR, (), {}, 0, str(refusal))
     points = {key: place.point for key, place in judged.places.items()}
-    return Verdict(baseline, judged.outcome, judged.rows, points, judged.new_cells, "")
+    return Verdict(
+        baseline, judged.outcome, judged.rows, points, judged.new_cells, "", judged.same, judged.ignored, judged.limits
+    )
 
 
 def _judged(run_id: UUID, baseline: Baseline, seal: "Seal") -> TwoSides:

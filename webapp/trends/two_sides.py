@@ -34,6 +34,7 @@ from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run
 from webapp.trends.run_values import ENDED
 
@@ -195,6 +196,7 @@ class TwoSides:
     candidate_results: int
     shared_results: int = 0
     unstated: Sequence[str] = ()  # sentences: the factors that an import does not state
+    unfinished: Sequence[str] = ()  # sentences: the runs that were cancelled or failed
 
     @property
     def same(self) -> tuple[str, ...]:
@@ -204,7 +206,7 @@ class TwoSides:
     @property
     def limits(self) -> tuple[str, ...]:
         """What the verdict cannot say."""
-        return (*self.unstated, *limits_of(self.rows))
+        return (*self.unfinished, *self.unstated, *limits_of(self.rows))
 
 
 def judge_sides(
@@ -272,6 +274,7 @@ def judge_read(
         outcome_of(rows), rows, {key: place for each in by_metric for key, place in each.places.items()},
         len(cells.keys(CANDIDATE) - cells.keys(BASELINE)), in_order(left_out), len(theirs), len(mine), len(shared),
         [unstated_sentence(names[side], map(label_of, factors)) for side, factors in cells.unstated.items()],
+        list(unfinished_sentences([*theirs, *mine])),
     )  # fmt: skip
 
 

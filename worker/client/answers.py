@@ -110,6 +110,7 @@ class Verdict:
     counts: dict[str, int]
     new_cells: int
     shared_results: int
+    same: list[str]  # conditions that all rows share, in words
     ignored: list[str]
     baseline_results: int
     candidate_results: int

@@ -95,6 +95,8 @@ def _print(verdict: Verdict, options: argparse.Namespace, tolerance: float) -> N
     head = (*HEAD, *varying, "A", "B", "change", "95 % interval", "why")
     by_values = any(row.single_values for row in rows)
     print(output.table(head, [_cells(row, varying) for row in rows]))
+    if verdict.same:
+        output.remark(f"Same for all: {', '.join(verdict.same)}.")
     if verdict.new_cells:
         output.remark(f"B has {verdict.new_cells} test points that A does not have. They are not judged.")
     if verdict.shared_results:

@@ -22,4 +22,5 @@ def test_what_a_page_names_or_only_some_points_state_is_not_said() -> None:
 
 def test_switches_have_words() -> None:
     assert [*same_for_all([{"direct": False, "prefill": True}])] == ["buffered", "written first"]
-    assert not [*same_for_all([{"prefill": False}])]
+    assert not [*same_for_all([{"prefill": False, "sync": "none"}])]
+    assert len([*same_for_all([{"sync": "dsync"}])]) == 1

@@ -49,6 +49,10 @@ def test_a_verdict_has_its_rows(operator: Caller, viewer: Caller, nights: Nights
     (target,) = verdict["targets"]
     assert target["counts"] == {"fails": 4, "unclear": 0, "passes": 2}
     assert (target["baseline"]["run"], target["new_cells"]) == (1, 0)
+    pair = viewer("get", "verdict?baseline=run%3D1&candidate=run%3D2")[1]
+    assert [target[key] for key in ("same", "ignored")] == [pair[key] for key in ("same", "ignored")]
+    assert target["same"]
+    assert target["limits"]
     mean, *cells = (row for row in target["rows"] if row["metric"] == "iops")
     assert (mean["point"], mean["cells"], mean["outcome"]) == (None, 2, "fails")
     row = next(row for row in cells if row["point"]["iodepth"] == 2)

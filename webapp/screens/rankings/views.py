@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from webapp.analysis.same_for_all import same_for_all
 from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.catalogue import Load, Origins, observed_controllers
 from webapp.bench.rankings.groups import Entry, Group
@@ -43,7 +44,6 @@ FIRST, MOST_GROUPS = 15, 12  # bars of a group that are open; groups that are sh
 MOST_LOADS = 4  # beside the shown one; the others are in a menu
 _LABELS = {"model": "Drive model", "controller": "Controller", "layout": "Layout", "host": "Host", "tool": "Tool"}
 _SOURCES = {Origins.ALL: "Own and references", Origins.OWN: "Own results", Origins.REFERENCES: "References"}
-_SAME = ("ioengine", "direct", "size", "runtime", "sync")  # what a reader asks first of equal conditions
 
 
 def _question(data: QueryDict) -> Question:
@@ -86,7 +86,7 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "more_groups": len(ranking.groups) - len(groups),
         "with_p99": not is_latency and any(entry.p99_ns for group in groups for entry in group.entries),
         "alone": [_alone(group) for group in ranking.alone],
-        "same": _same(groups[0]) if groups else "",
+        "same": list(same_for_all([dict(group.kind.conditions) for group in ranking.groups])),
         "kinds": [
             (f"{words}s".capitalize(), with_value(data, rank=key), key == ranking.question.ranked)
             for key, words in KINDS.items()
@@ -237,11 +237,6 @@ def _conditions(group: Group, groups: Sequence[Group]) -> str:
     return in_words(Workload("", conditions), [name for name in in_order(varying(alike)) if name in conditions])
 
 
-def _same(group: Group) -> str:
-    conditions = dict(group.kind.conditions)
-    return in_words(Workload("", conditions), [name for name in _SAME if name in conditions])
-
-
 @dataclass(frozen=True)
 class Alone:
     """A value that is comparable with nothing."""
@@ -254,7 +249,8 @@ class Alone:
 
 def _alone(group: Group) -> Alone:
     entry = group.first
-    where = " · ".join(filter(None, (group.kind.tool, place_words(entry.where), _same(group))))
+    conditions = same_for_all([dict(group.kind.conditions)])
+    where = " · ".join(filter(None, (group.kind.tool, place_words(entry.where), *conditions)))
     return Alone(entry.name, str(entry.product), group.panel.metric.format(entry.summary.mean), where)
 
 

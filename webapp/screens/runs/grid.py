@@ -13,11 +13,12 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
+from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.seals import scopes_of_run
 from webapp.core import formatting
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of, summarise
-from webapp.plans.factors import FACTORS, STREAMS
+from webapp.plans.factors import FACTORS
 from webapp.plans.points import varying
 from webapp.results.metrics import Missing, default_metric
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial
@@ -84,7 +85,7 @@ class GridRow:
 
 @dataclass(frozen=True)
 class Grid:
-    fixed: tuple[tuple[str, str], ...]  # label and level of factors that do not vary
+    same: tuple[str, ...]  # conditions that all trials share, in words
     repeats: tuple[int, ...]
     several_parts: bool
     rows: tuple[GridRow, ...]
@@ -110,7 +111,7 @@ def build_grid(
     groups = list(by_row.values())
     target_of, address_of = _target_texts(groups), partial(trial_addresses(), run.number)
     return Grid(
-        fixed=_fixed(trials, varying),
+        same=tuple(same_for_all([trial.shown_point for trial in trials])),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
         rows=tuple(
@@ -129,13 +130,6 @@ def in_plan_order(run: Run, trials: Iterable[Trial], varying: Sequence[str]) -> 
         return parts.get(trial.part, len(parts)), levels, trial.host.slug, trial.target.slug
 
     return sorted(trials, key=place)
-
-
-def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Levels that do not vary. Trials on several kinds of target, or with several streams, show the factors of each."""
-    kinds = {(t.target.kind, t.point.get("layout"), t.point.get(STREAMS)): t for t in trials}
-    point = {name: level for trial in kinds.values() for name, level in trial.shown_point.items()}
-    return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
 
 def _row_text(trial: Trial, names: Sequence[str], target: str) -> str:

@@ -17,6 +17,8 @@ from webapp.imports.references.reading import load_references
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
 from webapp.results.models import Import, Result, known
+from webapp.results.reading.rows import read_rows
+from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import FurtherTarget, Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
@@ -119,6 +121,17 @@ def test_the_file_has_the_same_rows_in_stored_units(operator: Client) -> None:
     assert float(fails["Ratio"]) == pytest.approx(290692.31 / 327977.77)
     assert by_test["1", "Read"]["Verdict"] == "Not measured"
     assert operator.get(FILE).status_code == 422
+
+
+def test_page_and_file_say_that_a_side_is_a_cancelled_run(operator: Client, target: Target) -> None:
+    for number in (1, 2):
+        Lab(target, number=number).measure(1000.0, 1001.0, 999.0)
+    Run.objects.filter(number=2).update(state=RunState.CANCELLED)
+    (sentence,) = unfinished_sentences(read_rows(Result.objects.filter(run__number=2)))
+    asked = "baseline=run%3D1&candidate=run%3D2"
+    assert sentence in operator.get(f"{PAGE}?{asked}").context["judged"].limits
+    lines = csv.DictReader(io.StringIO(b"".join(operator.get(f"{FILE}?{asked}")).decode()))
+    assert all(sentence in line["Limits"] for line in lines)
 
 
 def test_repeats_on_both_sides_are_judged_by_their_interval(operator: Client, target: Target) -> None:

@@ -49,6 +49,18 @@ def test_the_page_has_groups_scores_and_what_is_missing(operator: Client, drives
     assert [(score.name, score.value) for score in scores.scores] == [("B", "100"), ("A", "50")]
 
 
+def test_conditions_are_those_that_all_groups_share(operator: Client, drives: None) -> None:
+    """A group of another engine: what only the first group shares is not stated for all."""
+    before = shown(operator, "/rankings/?iodepth=1")["same"]
+    for number, name in enumerate(("nvme8", "nvme9"), start=8):
+        lab = Lab(a_drive(a_host(f"other{number}"), name, model=name, serial=name), number=number)
+        lab.measure(5.0, 5.1, 4.9, iodepth=1, pattern="randread", ioengine="psync")
+    after = shown(operator, "/rankings/?iodepth=1&hosts=together")
+    assert len(after["ranking"].groups) == 2
+    assert set(before) - set(after["same"])
+    assert set(after["same"]) < set(before)
+
+
 def test_hosts_together_say_that_hosts_differ(operator: Client, drives: None) -> None:
     page = shown(operator, "/rankings/?hosts=together&iodepth=1")
     assert "hosts differ" in page["verdict"].pills

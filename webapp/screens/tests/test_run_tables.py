@@ -25,6 +25,13 @@ def bm_flash(client: Client) -> str:
     return client.get("/runs/1/").content.decode()
 
 
+def test_a_run_states_the_conditions_that_explore_states(viewer: Client) -> None:
+    page = bm_flash(viewer)
+    same = viewer.get("/explore/?run=1&x=numjobs&panel=pattern&series=block_size").context["comparison"].same
+    assert same
+    assert " · ".join(same) in page
+
+
 def test_there_is_one_table_for_each_pattern_with_block_sizes_down_and_threads_across(viewer: Client) -> None:
     page = bm_flash(viewer)
     assert sorted(re.findall(r"<caption>(.*?)</caption>", page)) == ["randread", "randwrite"]

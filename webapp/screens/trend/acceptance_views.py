@@ -51,7 +51,8 @@ _NUMBERS = ("Baseline", "Candidate", "Ratio", "Ratio 95 % CI low", "Ratio 95 % C
 
 
 def verdict_table(found: TwoSides) -> Table:
-    """All factors of the rows are columns; a mean over several cells has no levels."""
+    """All factors of the rows are columns; a mean over several cells has no levels. Each row states what the verdict
+    leaves open, because a file is read without its page."""
     points = [found.places[row.cell[0]].point for row in found.rows if row.cell]
     names = words.in_order({name for point in points for name in point})
     columns = [
@@ -59,18 +60,20 @@ def verdict_table(found: TwoSides) -> Table:
         *(Column(heading, Kind.NUMBER) for heading in _NUMBERS),
         Column("Single values", Kind.SWITCH),
         Column("Reason"),
+        Column("Limits"),
     ]
     return Table(columns, _rows(found, names))
 
 
 def _rows(found: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
+    limits = " ".join(found.limits) or None
     for row in found.rows:
         ratio = row.ratio
         yield (
             row.missing.capitalize() if row.missing else LABELS[row.outcome], row.metric.label, row.metric.unit,
             *_place(row, found, names), row.baseline, row.value,
             ratio.value if ratio else None, ratio.low if ratio else None, ratio.high if ratio else None,
-            row.tolerance, row.limit, row.single_values, row.why or None,
+            row.tolerance, row.limit, row.single_values, row.why or None, limits,
         )  # fmt: skip
 
 

@@ -13,12 +13,13 @@ from webapp.plans.values import Value
 from webapp.results.metrics import Missing
 from webapp.results.models import Import, Result, StreamRun
 from webapp.results.reading.filter import ResultFilter
+from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import Lab
 from webapp.trends.tests.measuring import Nights
-from webapp.trends.two_sides import TwoSides, judge_sides
+from webapp.trends.two_sides import TwoSides, judge_sides, read_side
 
 FAST, SLOW = (1000.0, 1001.0, 1002.0, 999.0), (800.0, 801.0, 802.0, 799.0)
 
@@ -290,3 +291,14 @@ def test_tests_of_an_import_with_equal_factors_are_cells_of_their_own(nights: Ni
     values = {rows.places[row.cell[0]].point["test"]: (row.baseline, row.value) for row in rows.rows if row.cell}
     assert values["disk reads"] == pytest.approx((500 * 1024**2, 500 * 1024**2))
     assert values["cached reads"] == pytest.approx((10_000 * 1024**2, 5_000 * 1024**2))
+
+
+def test_a_verdict_names_cancelled_runs_and_what_all_rows_share(nights: Nights) -> None:
+    nights.run(1000, 4000)
+    nights.run(1000, 4000)
+    assert not judged("run=1", "run=2").unfinished
+    Run.objects.filter(number=2).update(state=RunState.CANCELLED)
+    verdict = judged("run=1", "run=2")
+    assert list(verdict.unfinished) == list(unfinished_sentences(read_side("candidate", "run=2").rows))
+    assert set(verdict.unfinished) <= set(verdict.limits)
+    assert "4 KiB" in verdict.same or "randread" in verdict.same

@@ -282,6 +282,9 @@ def test_a_run_after_another_may_be_worse_by_drift(shell: Shell, lab: Lab) -> No
     assert series.conclusion is Conclusion.MAY_BE_DRIFT
     assert series.sentence in said
     assert [line for line in said.splitlines() if line.startswith("Limit: ")]
+    verdict = json.loads(shell("compare", "2", "3", "--json")[1])
+    assert verdict["same"]
+    assert all(text in shell("compare", "2", "3")[2] for text in verdict["same"])
     row = json.loads(shell("compare", "2", "3", "--json")[1])["rows"][0]
     assert (row["conclusion"], row["order"], row["repeats"]) == (series.conclusion, series.order, 3)
 
