@@ -106,6 +106,9 @@ test("charts that share an axis reach to the end of the largest interval", () =>
         against_baseline: null,
         points: 0,
         order: "",
+        claim: "",
+        certainty: "",
+        doubt: "",
         cells: [
           {
             level: 0,

@@ -14,6 +14,9 @@ const finding = (...marks: ReturnType<typeof mark>[]): Finding => ({
   marks,
   about: "",
   matches: [],
+  claim: "",
+  certainty: "",
+  doubt: "",
 });
 
 test("evidence is at the places of its levels, in its own chart", () => {

@@ -3,9 +3,13 @@
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
+from typing import TypedDict
 
 import msgspec
+from msgspec import structs
 
 from webapp.core.formatting import ShownAs, natural_key
 from webapp.core.statistics import Ratio, Summary
@@ -77,6 +81,36 @@ def _bytes_of(label: str) -> float:
     return float(size[1]) * (1024 if size[3] else 1000) ** " KMGT".index(size[2].upper() or " ") if size else math.inf
 
 
+class Texts(TypedDict):
+    """Fields of a conclusion, made by `Sentence`."""
+
+    sentence: str
+    claim: str  # without its interval and its doubt, and without a full stop
+    certainty: str  # its interval and repeats, e.g. 95 % CI 7 % to 9 %, n = 3; "" if the claim states them
+    doubt: str  # what else may explain it, e.g. may be chance: …; "" for nothing
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A conclusion. `parts` are words and intervals in turns: intervals stand in brackets, and not in the claim."""
+
+    parts: tuple[str, ...]
+    doubt: str = ""
+
+    @property
+    def texts(self) -> Texts:
+        words, intervals = self.parts[::2], self.parts[1::2]
+        brackets = (f" ({text})" for text in intervals)
+        stated = "".join(text for pair in zip_longest(words, brackets, fillvalue="") for text in pair)
+        doubt = f" This {self.doubt}." if self.doubt else ""
+        return {
+            "sentence": f"{stated}.{doubt}" if stated else "",
+            "claim": "".join(words),
+            "certainty": "; ".join(intervals),
+            "doubt": self.doubt,
+        }
+
+
 class Difference(Struct, frozen=True, kw_only=True):
     kind: DifferenceKind
     name: str  # of a factor or of a fact of the configuration
@@ -122,6 +156,9 @@ class Series(Struct, frozen=True, kw_only=True):
     against_baseline: BaselineRatio | None  # over the chart points that both have, without those set apart
     points: int  # in that mean
     order: str  # contrasts.same_order: unless it is "", drift may look like a difference
+    claim: str = ""  # of the headline, as in Texts; so are the next two
+    certainty: str = ""
+    doubt: str = ""
 
 
 class Panel(Struct, frozen=True, kw_only=True):
@@ -208,6 +245,13 @@ class Finding(Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     about: str = ""  # tells it from others of its kind with the same marks: a metric, or a factor and its level
     matches: tuple[CeilingMatch, ...] = ()  # of a limit: the known ceilings at its value
+    claim: str = ""  # as in Texts; so are the next two
+    certainty: str = ""
+    doubt: str = ""
+
+    @property
+    def texts(self) -> Texts:
+        return {"sentence": self.sentence, "claim": self.claim, "certainty": self.certainty, "doubt": self.doubt}
 
 
 class TrialSeconds(Struct, frozen=True, kw_only=True):
@@ -218,9 +262,22 @@ class TrialSeconds(Struct, frozen=True, kw_only=True):
     to_s: int
 
 
-def once(finding: Finding) -> str:
-    """Its sentence, which says whether its values were measured once."""
-    return f"{finding.sentence[:-1]} (measured once)." if finding.single else finding.sentence
+ONCE = "measured once"  # instead of an interval
+
+
+def once(finding: Finding) -> Finding:
+    """The finding, which says whether its values were measured once."""
+    if not finding.single:
+        return finding
+    sentence = f"{finding.sentence.removesuffix('.')} ({ONCE})."
+    return structs.replace(finding, sentence=sentence, certainty="; ".join(filter(None, (finding.certainty, ONCE))))
+
+
+def after(name: str, texts: Texts) -> Texts:
+    """The same conclusion after a name, such as that of its chart; "" for none. Names stay as people typed them."""
+    if not name or not texts["sentence"]:
+        return texts
+    return {**texts, "sentence": f"{name}: {texts['sentence']}", "claim": f"{name}: {texts['claim']}"}
 
 
 class Mixture(Struct, frozen=True, kw_only=True):

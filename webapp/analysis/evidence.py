@@ -20,11 +20,12 @@ from webapp.analysis.answer import (
     Mark,
     Struct,
     TrialSeconds,
+    after,
     once,
 )
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.experiments import Experiment
-from webapp.analysis.findings.curves import led, place_of
+from webapp.analysis.findings.curves import place_of
 from webapp.analysis.findings.recorded import RecordedTrial, TimedFinding
 from webapp.results.metrics import IOPS, METRICS
 
@@ -81,6 +82,9 @@ class RunFinding(Struct, frozen=True, kw_only=True):
     key: str  # the same for the same subject in another run of the plan
     kind: FindingKind
     sentence: str
+    claim: str  # the sentence without its interval and its doubt
+    certainty: str  # its interval and repeats; "" if the claim states them
+    doubt: str  # what else may explain it: may be drift: …; ""
     query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
     size: float  # of the effect, as the absolute value of ln(ratio)
     single: bool  # from values that were measured once
@@ -128,7 +132,7 @@ def with_evidence(
         at=source.at,
         key=_key(made, finding, question),
         kind=finding.kind,
-        sentence=finding.sentence if of_ratios else once(finding),
+        **(finding if of_ratios else once(finding)).texts,
         query=urlencode([source.pair, *question]),
         size=finding.size,
         single=finding.single,
@@ -151,7 +155,7 @@ def with_seconds(
         at=source.at,
         key=digest_of([finding.kind.value, target]),
         kind=finding.kind,
-        sentence=led(target if named else "", once(finding)),
+        **after(target if named else "", once(finding).texts),
         query=urlencode([source.pair]),
         size=finding.size,
         single=finding.single,

@@ -9,6 +9,7 @@ from math import log
 
 from webapp.analysis.answer import (
     DIFFERENCES,
+    ONCE,
     Cell,
     Comparison,
     Conclusion,
@@ -16,12 +17,15 @@ from webapp.analysis.answer import (
     FindingKind,
     Mark,
     Panel,
+    Sentence,
     Series,
+    Texts,
+    after,
     once,
 )
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
-from webapp.analysis.words import NONE, ONCE, in_sentence, label_in_sentence, shown
+from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
 
 MOST_DIFFERENCES = 3
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
@@ -30,10 +34,24 @@ Compared = tuple[Panel, Series]
 Measured = tuple[Series, Cell]
 
 
-def headline(made: Comparison) -> str:
+def headline(made: Comparison) -> Texts:
     """How the first series scales with the number of targets at once, else the differences; "" without results."""
-    scaling = [_named(panel, sentence) for panel in made.panels for sentence in panel.scaling[:1]]
-    return " ".join(scaling[:1] or _sentences(differences(made))) or next(_without_ratio(made), "")
+    scaling = [(panel.name, _plain(sentence)) for panel in made.panels for sentence in panel.scaling[:1]]
+    stated = [after(*each) for each in scaling[:1]] or _sentences(differences(made))
+    return _joined(stated or list(_without_ratio(made))[:1])
+
+
+def _plain(sentence: str) -> Texts:
+    return Sentence((sentence.removesuffix("."),)).texts
+
+
+def _joined(stated: Sequence[Texts]) -> Texts:
+    return {
+        "sentence": " ".join(each["sentence"] for each in stated),
+        "claim": ". ".join(each["claim"] for each in stated),
+        "certainty": "; ".join(each["certainty"] for each in stated if each["certainty"]),
+        "doubt": next((each["doubt"] for each in stated if each["doubt"]), ""),
+    }
 
 
 def headline_conclusion(made: Comparison) -> Conclusion:
@@ -46,12 +64,12 @@ def headline_conclusion(made: Comparison) -> Conclusion:
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
-def limits(made: Comparison) -> str:
+def limits(made: Comparison) -> Texts:
     """Where the values level off, and of charts without such a limit, the best value and where it was measured:
     `randread reached 412k IOPS at queue depth 32, its highest value (95 % CI 400k to 420k, n = 3).`"""
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
     if len(cells) == 1:
-        return f"{made.metric_label} {cells[0].text} (n = {cells[0].summary.n})."
+        return Sentence((f"{made.metric_label} {cells[0].text}", f"n = {cells[0].summary.n}")).texts
     reached = [each for each in made.findings if each.kind in _LIMITS and each.about == made.metric][:MOST_DIFFERENCES]
     limited = {(mark.panel, mark.series) for each in reached for mark in each.marks}
     best = {place: _best(made, panel) for place, panel in enumerate(made.panels) if panel.series}
@@ -60,7 +78,7 @@ def limits(made: Comparison) -> str:
         for place, (series, cell) in best.items()
         if (place, made.panels[place].series.index(series)) not in limited
     ]
-    return " ".join([*map(once, reached), *highest])
+    return _joined([*(once(each).texts for each in reached), *highest])
 
 
 def _best(made: Comparison, panel: Panel) -> Measured:
@@ -70,13 +88,14 @@ def _best(made: Comparison, panel: Panel) -> Measured:
     )
 
 
-def _highest_value(made: Comparison, panel: Panel, series: Series, cell: Cell) -> str:
+def _highest_value(made: Comparison, panel: Panel, series: Series, cell: Cell) -> Texts:
     level = made.levels[cell.level]
     at = level.text if is_clear(level) else f"{label_in_sentence(made.x, made.x_label)} {level.text}"
     where = ", ".join([*([series.name] if made.series_by else []), *([at] if len(made.levels) > 1 else [])])
     extreme = "lowest" if made.lower_is_better else "highest"
     placed = f" at {where}" if where else ""
-    return f"{panel.name or 'The run'} reached {_with_unit(made, cell)}{placed}, its {extreme} value ({_sure(cell)})."
+    words = f"{panel.name or 'The run'} reached {_with_unit(made, cell)}{placed}, its {extreme} value"
+    return Sentence((words, _sure(cell))).texts
 
 
 def _with_unit(made: Comparison, cell: Cell) -> str:
@@ -93,28 +112,26 @@ def _with_ratio(made: Comparison) -> list[Compared]:
     return [(panel, series) for panel in made.panels for series in panel.series if series.against_baseline]
 
 
-def _without_ratio(made: Comparison) -> Iterator[str]:
+def _without_ratio(made: Comparison) -> Iterator[Texts]:
     """Why series are not compared, or the lowest and the highest value of the only series."""
-    return (_named(panel, series.headline) for panel in made.panels for series in panel.series if series.headline)
+    return (_texts(panel, series) for panel in made.panels for series in panel.series if series.headline)
 
 
-def _sentences(findings: Sequence[Finding]) -> list[str]:
+def _sentences(findings: Sequence[Finding]) -> list[Texts]:
     """The largest differences in their order on the page, then what is not different."""
     certain = [each for each in findings if each.kind is FindingKind.DIFFERENCE]
     largest = sorted(certain, key=lambda each: -each.size)[:MOST_DIFFERENCES]
-    sentences = [each.sentence for each in certain if each in largest]
+    sentences = [each.texts for each in certain if each in largest]
     if more := len(certain) - len(largest):
-        sentences.append(f"{more} more {'differences are' if more > 1 else 'difference is'} certain.")
-    return [*sentences, *(each.sentence for each in findings if each.kind is not FindingKind.DIFFERENCE)]
+        sentences.append(_plain(f"{more} more {'differences are' if more > 1 else 'difference is'} certain."))
+    return [*sentences, *(each.texts for each in findings if each.kind is not FindingKind.DIFFERENCE)]
 
 
 def differences(made: Comparison) -> list[Finding]:
     """What is claimed of the series against their baselines. Series without a difference share a finding."""
     compared = _with_ratio(made)
     differences_found = [
-        _finding(
-            made, FindingKind.DIFFERENCE, [compared_series], _named(compared_series[0], compared_series[1].headline)
-        )
+        _finding(made, FindingKind.DIFFERENCE, [compared_series], _texts(*compared_series))
         for compared_series in compared
         if compared_series[1].conclusion in DIFFERENCES
     ]
@@ -130,11 +147,11 @@ def differences(made: Comparison) -> list[Finding]:
     return differences_found
 
 
-def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], sentence: str) -> Finding:
+def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], texts: Texts) -> Finding:
     against = [series.against_baseline for _, series in compared if series.against_baseline]
     return Finding(
         kind=kind,
-        sentence=sentence,
+        **texts,
         single=min(ratio.n for ratio in against) == 1,
         size=max(abs(log(ratio.ratio.value)) for ratio in against),
         marks=tuple(
@@ -150,11 +167,11 @@ def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], 
     )
 
 
-def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> str:
+def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> Texts:
     """One sentence for series with the same claim: `read and write: kyber and bfq showed ratios from −2.1 % to +3.0 %
     in IOPS against none (n = 5); not certain.`"""
     if len(compared) == 1:
-        return _named(compared[0][0], compared[0][1].headline)
+        return _texts(*compared[0])
     charts = listed(_each_once(panel.name for panel, _ in compared if panel.name))
     names = _each_once(series.name for _, series in compared)
     against = [series.against_baseline for _, series in compared if series.against_baseline]
@@ -164,13 +181,15 @@ def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared:
     if conclusion is Conclusion.EQUAL:
         verb = "differ" if len(names) > 1 else "differs"
         margin = f"{100 * made.margin:g} %"
-        return f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what} ({repeats})."
+        return Sentence(
+            (f"{before}{listed(names)} {verb} from {baseline} by less than {margin} in {what}", repeats)
+        ).texts
     ratios = sorted(ratio.ratio.value for ratio in against)
     low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
     span = f"{low} {what} against" if low == high else f"ratios from {low} to {high} in {what} against"
     if {low, high} <= set(NONE):
         span = f"almost the same {what} as"
-    return f"{before}{listed(names)} showed {span} {baseline} ({repeats}); not certain."
+    return Sentence((f"{before}{listed(names)} showed {span} {baseline}", repeats, "; not certain")).texts
 
 
 def _each_once(names: Iterable[str]) -> list[str]:
@@ -181,5 +200,8 @@ def _baseline(panel: Panel) -> str:
     return next((series.name for series in panel.series if series.is_baseline), "")
 
 
-def _named(panel: Panel, sentence: str) -> str:
-    return f"{panel.name}: {sentence}" if panel.name else sentence
+def _texts(panel: Panel, series: Series) -> Texts:
+    return after(
+        panel.name,
+        {"sentence": series.headline, "claim": series.claim, "certainty": series.certainty, "doubt": series.doubt},
+    )

@@ -12,6 +12,7 @@ from math import isclose
 
 import msgspec
 from django.utils import timezone
+from msgspec import structs
 
 from webapp.analysis.answer import CeilingMatch, Finding, FindingKind, Struct, once
 from webapp.analysis.evidence import AT_A_LEVEL, Review, digest_of
@@ -35,6 +36,7 @@ class Section(Struct, frozen=True, kw_only=True):
 
 class Conclusions(Struct, frozen=True, kw_only=True):
     sections: tuple[Section, ...] = ()
+    version: int = 0  # of the rules, where they are stored
 
 
 class ImportFinding(Struct, frozen=True, kw_only=True):
@@ -45,6 +47,9 @@ class ImportFinding(Struct, frozen=True, kw_only=True):
     key: str  # the same for the same subject if the findings are made again
     kind: FindingKind
     sentence: str
+    claim: str  # the sentence without its interval and its doubt
+    certainty: str  # its interval and repeats; "" if the claim states them
+    doubt: str  # what else may explain it: may be drift: …; ""
     query: str  # of the comparison that shows it, as in the address of Explore or of `GET /api/v1/compare`
     size: float  # of the effect, as the absolute value of ln(ratio)
     single: bool  # from values that were measured once
@@ -73,7 +78,7 @@ def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, .
             ImportFinding(
                 imported=number, title=section.title,
                 key=key if subjects[key] == 1 else digest_of([*subject, subjects[key]]), kind=finding.kind,
-                sentence=once(finding), query=section.query, size=finding.size, single=finding.single, repeats=repeats,
+                **once(finding).texts, query=section.query, size=finding.size, single=finding.single, repeats=repeats,
                 matches=finding.matches,
             )
         )  # fmt: skip
@@ -139,12 +144,14 @@ def due() -> list[tuple[Import, str]]:
 
 def store(imported: Import, conclusions: Conclusions, seal: str) -> None:
     """Replace what is stored of the import."""
-    values = {"seal": seal, "content": msgspec.to_builtins(conclusions), "made_at": timezone.now()}
+    content = msgspec.to_builtins(structs.replace(conclusions, version=VERSION))
+    values = {"seal": seal, "content": content, "made_at": timezone.now()}
     ImportFindings.objects.update_or_create(imported=imported, defaults=values)
 
 
 def stored(imported: Import) -> Conclusions | None:
-    """None until they are made, and of another version. Outdated ones are shown until they are made again."""
+    """None until they are made by these rules. Those made before a change of published tables or ceilings are shown
+    until they are made again."""
     content = ImportFindings.objects.filter(imported=imported).values_list("content", flat=True).first()
     return None if content is None else _read(content)
 
@@ -165,7 +172,5 @@ def newest(since: datetime, limit: int) -> list[tuple[Import, str]]:
 
 
 def _read(content: object) -> Conclusions | None:
-    try:
-        return msgspec.convert(content, Conclusions)
-    except msgspec.ValidationError:
-        return None
+    is_current = isinstance(content, dict) and content.get("version") == VERSION
+    return msgspec.convert(content, Conclusions) if is_current else None

@@ -7,7 +7,7 @@ from functools import partial
 from urllib.parse import urlencode
 from uuid import UUID
 
-from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct
+from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct, Texts
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import RATES, comparison_of, read_all, select, select_from
 from webapp.analysis.default_questions import BLOCK, Chosen, load_questions, questions_of
@@ -54,6 +54,7 @@ class FactorAnswer(Struct, frozen=True, kw_only=True):
     factor: str  # as in `series` of a comparison; "" for axes of load
     label: str
     text: str  # sentences
+    claim: str  # the text without intervals and doubts
     conclusion: Conclusion  # the strongest claim of the text
     caution: str  # what else differs between the levels; ""
     query: str  # of the comparison, as in the address of Explore or of `GET /api/v1/compare`
@@ -63,6 +64,7 @@ class RunAnswer(Struct, frozen=True, kw_only=True):
     """Each factor has the claims of its comparison in Explore."""
 
     headline: str  # "" without results
+    claim: str  # of the first factor, without intervals and doubts
     conclusion: Conclusion  # the strongest claim of the headline
     caution: str  # of the first factor
     factors: tuple[FactorAnswer, ...]  # certain differences first, then settings and layouts
@@ -101,6 +103,7 @@ def _answer(run_id: UUID) -> RunAnswer:
     factors.sort(key=lambda each: each.conclusion not in DIFFERENCES)  # stable
     return RunAnswer(
         headline=" ".join(_headline(factors)),
+        claim=factors[0].claim if factors else "",
         conclusion=factors[0].conclusion if factors else Conclusion.NONE,
         caution=factors[0].caution if factors else "",
         factors=tuple(factors),
@@ -269,11 +272,12 @@ def _of_load(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
     return _factor(number, chosen, made, limits(made), Conclusion.NONE)
 
 
-def _factor(number: int, chosen: Chosen, made: Comparison, text: str, conclusion: Conclusion) -> FactorAnswer:
+def _factor(number: int, chosen: Chosen, made: Comparison, texts: Texts, conclusion: Conclusion) -> FactorAnswer:
     return FactorAnswer(
         factor=chosen.about,
         label=chosen.label,
-        text=text,
+        text=texts["sentence"],
+        claim=texts["claim"],
         conclusion=conclusion,
         caution=_caution(chosen, made),
         query=urlencode(_pairs(number, chosen)),

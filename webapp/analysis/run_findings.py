@@ -68,8 +68,7 @@ def store(run: Run, findings: Sequence[RunFinding], *, seal: str, failed: bool =
 
 def _due_runs() -> Iterator[Run]:
     ended = Run.objects.filter(ended_at__isnull=False).select_related("version__plan").order_by("-ended_at")
-    current = FindingsMade.objects.filter(run=OuterRef("pk"), version=VERSION)
-    yield from ended.filter(~Exists(current))[:100]
+    yield from ended.filter(~_of_these_rules("pk"))[:100]
     for marked in ended.filter(number__in=_marked_since()):
         yield from next_runs(marked)  # first, because the seal of the marked run is outdated until it is made
         yield marked
@@ -84,8 +83,9 @@ def _marked_since() -> list[int]:
 
 def newest(since: datetime, limit: int) -> list[RunFinding]:
     """What the runs that have ended since found, the last run first, the most important of each first. Without what is
-    dismissed, not certain or no claim, and without invalid runs. Two queries."""
-    ended = StoredFinding.objects.filter(run__ended_at__gte=since, run__invalid_reason="")
+    dismissed, not certain or no claim, without invalid runs, and without runs whose findings are of other rules
+    (`are_due`). Two queries."""
+    ended = StoredFinding.objects.filter(_of_these_rules(), run__ended_at__gte=since, run__invalid_reason="")
     rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
     news = (finding for finding in _read(rows) if not finding.is_dismissed and finding.kind not in NO_NEWS)
     return [
@@ -96,25 +96,32 @@ def newest(since: datetime, limit: int) -> list[RunFinding]:
 
 
 def findings_of(runs: Iterable[Run]) -> dict[int, list[RunFinding]]:
-    """By number of the run, the most important first, also the dismissed ones. Runs whose findings are not made yet are
-    missing. Three queries."""
+    """By number of the run, the most important first, also the dismissed ones. Runs whose findings are not made yet by
+    these rules are missing. Three queries."""
     listed = list(runs)
-    made = FindingsMade.objects.filter(run__in=listed).values_list("run__number", flat=True)
+    made = FindingsMade.objects.filter(run__in=listed, version=VERSION).values_list("run__number", flat=True)
     by_run: dict[int, list[RunFinding]] = {number: [] for number in made}
-    for finding in _read(StoredFinding.objects.filter(run__in=listed).order_by("run", "place")):
-        by_run.setdefault(finding.run, []).append(finding)
+    for finding in _read(StoredFinding.objects.filter(_of_these_rules(), run__in=listed).order_by("run", "place")):
+        by_run[finding.run].append(finding)
     return by_run
 
 
+def are_due(since: datetime) -> bool:
+    """Whether findings of runs that have ended since are not made yet by these rules."""
+    return Run.objects.filter(~_of_these_rules("pk"), ended_at__gte=since, invalid_reason="").exists()
+
+
+def _of_these_rules(run: str = "run") -> Exists:
+    """Findings of two versions of the rules never stand side by side."""
+    return Exists(FindingsMade.objects.filter(run=OuterRef(run), version=VERSION))
+
+
 def _read(rows: QuerySet[StoredFinding]) -> Iterator[RunFinding]:
-    """With their reviews. Rows of another version are left out: they are made again soon."""
+    """With their reviews. The rows are of these rules."""
     listed = list(rows.select_related("run__version"))
     reviews = {(each.plan_id, each.key): each for each in _reviews(listed)}
     for row in listed:
-        try:
-            finding = msgspec.convert(row.content, RunFinding)
-        except msgspec.ValidationError:
-            continue
+        finding = msgspec.convert(row.content, RunFinding)
         yield with_review(finding, reviews.get((row.run.version.plan_id, row.key)))
 
 

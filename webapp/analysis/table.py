@@ -6,7 +6,7 @@ from copy import copy
 
 from msgspec.structs import replace
 
-from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Series
+from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Sentence, Series
 from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, is_clear
 from webapp.analysis.claims import (
     MIN_BLOCKS,
@@ -83,10 +83,12 @@ class Table:
             if len(names) < 2 or each.name not in names or each.is_baseline:
                 yield each
             elif each.name == names[0]:
-                sentence = f"{listed(names)} share no test points with {self._baselines[panel.key].text}."
-                yield replace(each, sentence=sentence, headline=sentence)
+                texts = Sentence(
+                    (f"{listed(names)} share no test points with {self._baselines[panel.key].text}",)
+                ).texts
+                yield replace(each, sentence=texts["sentence"], headline=texts["sentence"], claim=texts["claim"])
             else:
-                yield replace(each, sentence="", headline="")
+                yield replace(each, sentence="", headline="", claim="")
 
     def _is_without_points(self, panel: Level, series: Series) -> bool:
         return (panel.key, series.key) not in self._conclusions.series and panel.key not in self._conclusions.extremes
@@ -104,10 +106,13 @@ class Table:
             cells=cells,
             sentence=sentences.page,
             conclusion=sentences.conclusion,
-            headline=sentences.headline,
+            headline=sentences.headline["sentence"],
             against_baseline=self._overall(result) if result else None,
             points=len(result.points) if result else 0,
             order=extremes.order if extremes else result.order if result else "",
+            claim=sentences.headline["claim"],
+            certainty=sentences.headline["certainty"],
+            doubt=sentences.headline["doubt"],
         )
 
     # ---- against the baseline

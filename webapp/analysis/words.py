@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from webapp.analysis.answer import DIFFERENCES, BaselineRatio, Conclusion
+from webapp.analysis.answer import DIFFERENCES, ONCE, BaselineRatio, Conclusion, Sentence, Texts
 from webapp.analysis.claims import MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
@@ -12,7 +12,6 @@ from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
 NONE = ("0.0 %", "×1.00")  # as `shown` shows a difference that it rounds away
-ONCE = "measured once"  # instead of an interval
 TIME_UNITS = ("ms", "s", "min", "h", "d")
 _NO_TIMES = "imported files do not state when they were measured"
 MAX_PERCENT = 1000  # more is shown as a factor: ×6,175 is readable, +617,427 % is not
@@ -127,7 +126,7 @@ class Sentences:
 
     page: str = ""
     conclusion: Conclusion = Conclusion.NONE
-    headline: str = ""
+    headline: Texts = field(default_factory=lambda: Sentence(()).texts)
 
 
 @dataclass(frozen=True)
@@ -155,24 +154,26 @@ class Statement:
     modes: bool = False  # claims.may_be_modes
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Sentence:
         if self.ratio is None:
-            return f"{self.name} and {self.baseline} {self._no_points}."
+            return Sentence((f"{self.name} and {self.baseline} {self._no_points}",))
         if self.single:
             return self._of_single_values(self.ratio.value, *self.single)
         if self.opposites:
-            return f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}{self._drift}."
+            words = f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}"
+            return Sentence((words,), self._doubt)
         sure = certainty(self.ratio, self.n, self.form)
-        return f"{self._result} ({sure}){self._over}{self._small}{self._points_apart}{self._caution}."
+        rest = f"{self._over}{self._small}{self._points_apart}{self._caution}"
+        return Sentence((self._result, sure, rest), self._doubt if self.claim.different else "")
 
-    def _of_single_values(self, ratio: float, before: str, after: str) -> str:
+    def _of_single_values(self, ratio: float, before: str, after: str) -> Sentence:
         """`new took ×0.09 the time of old (348 min → 30 min, measured once).`"""
         observation = self._observation
         if self.metric.shown_as == "entered":
             verb, what = ("took", "time") if self._is_time else ("showed", self._what)
             relation = _same(ratio, RATIO, what, self.baseline) or f"{as_ratio(ratio)} the {what} of {self.baseline}"
             observation = f"{self.name} {verb} {relation}"
-        return f"{observation} ({before} → {after}, {ONCE})."
+        return Sentence((observation, f"{before} → {after}, {ONCE}"))
 
     @property
     def _is_time(self) -> bool:
@@ -189,15 +190,16 @@ class Statement:
     def sentences(self) -> Sentences:
         """Without a claim, all headlines have one form: two runs of one plan differ in it only if their claims do."""
         is_neutral = self.conclusion is Conclusion.NONE and not self.single
-        return Sentences(self.sentence, self.conclusion, self.neutral if is_neutral else self.sentence)
+        texts = self.sentence.texts
+        return Sentences(texts["sentence"], self.conclusion, self.neutral.texts if is_neutral else texts)
 
     @property
-    def neutral(self) -> str:
+    def neutral(self) -> Sentence:
         """The numbers without a claim."""
         if self.ratio is None:
             return self.sentence
         sure = certainty(self.ratio, self.n, self.form)
-        return f"{self._observation} ({sure}){self._over}; not certain."
+        return Sentence((self._observation, sure, f"{self._over}; not certain"))
 
     @property
     def _no_points(self) -> str:
@@ -307,16 +309,15 @@ class Statement:
     def _caution(self) -> str:
         if self._uncorrected and self.n >= MIN_BLOCKS and not self.claim.equal:
             return f"; not certain{f' among {self.compared} comparisons' if self.compared > 1 else ''}"
-        return self._drift if self.claim.different else ""
+        return ""
 
     @property
-    def _drift(self) -> str:
-        """A further sentence, without its full stop."""
+    def _doubt(self) -> str:
         if self.order == UNKNOWN_ORDER:
-            return f". This may be drift: {_NO_TIMES}"
+            return f"may be drift: {_NO_TIMES}"
         if self.order:
-            return f". This may be drift: {self.name} always ran {self.order} {self.baseline}"
-        return f". This may be chance: {two_speeds(self.n)}" if self.modes else ""
+            return f"may be drift: {self.name} always ran {self.order} {self.baseline}"
+        return f"may be chance: {two_speeds(self.n)}" if self.modes else ""
 
 
 @dataclass(frozen=True)
@@ -337,27 +338,27 @@ class RangeStatement:
 
     @property
     def sentences(self) -> Sentences:
-        sentence = self._claimed if self.claim.different else self._unclaimed
-        return Sentences(sentence, self.claim.conclusion(self.order, modes=self.modes), sentence)
+        texts = (self._claimed if self.claim.different else self._unclaimed).texts
+        return Sentences(texts["sentence"], self.claim.conclusion(self.order, modes=self.modes), texts)
 
     @property
-    def _claimed(self) -> str:
+    def _claimed(self) -> Sentence:
         why = _NO_TIMES if self.order == UNKNOWN_ORDER else "they always ran in the same order"
-        chance = f". This may be chance: {two_speeds(self.n)}" if self.modes else ""
-        drift = f". This may be drift: {why}" if self.order else chance
-        return f"{self._values} over {self.points} points{drift}."
+        chance = f"may be chance: {two_speeds(self.n)}" if self.modes else ""
+        words = f"{self._values} over {self.points} points"
+        return Sentence((words,), f"may be drift: {why}" if self.order else chance)
 
     @property
     def _values(self) -> str:
         return f"{self.metric.label} is between {self.low} ({self.low_at}) and {self.high} ({self.high_at})"
 
     @property
-    def _unclaimed(self) -> str:
+    def _unclaimed(self) -> Sentence:
         values = f"{self._values} at {self.points} points"
         if self.claim.equal:
-            return f"{values}: they differ by less than {100 * self.margin:g} %."
+            return Sentence((f"{values}: they differ by less than {100 * self.margin:g} %",))
         if self.n == 1:
-            return f"{values}, {ONCE}."
+            return Sentence((values, ONCE))
         if self.n < MIN_BLOCKS:
-            return f"{values} (n = {self.n}: too few repeats)."
-        return f"{values}: the repeats cannot tell them apart (n = {self.n})."
+            return Sentence((values, f"n = {self.n}: too few repeats"))
+        return Sentence((f"{values}: the repeats cannot tell them apart", f"n = {self.n}"))

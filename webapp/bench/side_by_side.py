@@ -417,7 +417,7 @@ class SideBySide:
     def findings(self) -> tuple[Finding, ...]:
         shown = {id(curve) for curve in self.all_curves if curve.is_shown}
         seen = (
-            Finding(curve.panel, once(finding), _place(finding))
+            Finding(curve.panel, once(finding).sentence, _place(finding))
             for curve, finding in self.seen
             if (id(curve) in shown or finding.kind in _BETWEEN) and finding.kind not in _OF_LOADS
         )

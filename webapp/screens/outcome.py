@@ -21,9 +21,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`says` and `caution` are sentences or ""; `url` is the address of the first comparison."""
+    """`says` and `caution` are sentences or "", `claim` is `says` without intervals and doubts; `url` is the address of
+    the first comparison."""
 
     says: str
+    claim: str
     caution: str
     url: str
     lines: tuple[Line, ...]
@@ -48,6 +50,7 @@ def _outcome(run: Run, answer: RunAnswer) -> Outcome:
     sentences = [finding.sentence for finding in answer.findings]
     return Outcome(
         says=answer.headline or run.reason,
+        claim=answer.claim or run.reason,
         caution=" ".join(filter(None, (answer.caution, answer.failures))),
         url=lines[0].url if lines else "",
         lines=lines,

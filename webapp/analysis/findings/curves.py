@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from statistics import linear_regression, median
 
-from webapp.analysis.answer import CeilingMatch, Comparison, Difference, Finding, FindingKind, Level, Mark
+from webapp.analysis.answer import CeilingMatch, Comparison, Difference, Finding, FindingKind, Level, Mark, Sentence
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
@@ -178,11 +178,11 @@ class Charts:
     ) -> Finding:
         """`counts`: repeats of the values that it is about. Too few are said. `about`: the metric by default."""
         fewest, most = min(counts), max(counts)
-        if most > 1 and fewest < MIN_BLOCKS:
-            sentence = f"{sentence[:-1]} (n = {few(fewest, most)}: too few repeats)."
+        is_few = most > 1 and fewest < MIN_BLOCKS
+        repeats = (f"n = {few(fewest, most)}: too few repeats",) if is_few else ()
         return Finding(
-            kind=kind, sentence=sentence, single=most == 1, size=size, value=value, level=level, marks=marks,
-            about=about or self.metric.key, matches=matches,
+            kind=kind, **Sentence((sentence.removesuffix("."), *repeats)).texts, single=most == 1, size=size,
+            value=value, level=level, marks=marks, about=about or self.metric.key, matches=matches,
         )  # fmt: skip
 
     def level_name(self, level: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 
-from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark
+from webapp.analysis.answer import Comparison, Finding, FindingKind, Mark, Sentence
 from webapp.analysis.claims import OF_SENTENCES, ContrastTest, claims, contrast, listed
 from webapp.analysis.shares import Share
 from webapp.analysis.words import in_sentence
@@ -84,9 +84,9 @@ def _finding(group: Group, remainders: Sequence[_Remainder], sums: Sequence[_Rem
     parts += [f"{each.name} {each.words}" for each in others]
     if len({each.name for each in remainders}) < len(remainders):  # of mixed reads and writes
         parts = [f"{part} ({each.shares[0].direction})" for part, each in zip(parts, (first, *others), strict=True)]
-    sentences = [f"{listed(parts)}{_points(first)}.", *map(_sum, sums)]
+    sentence = Sentence((". ".join([f"{listed(parts)}{_points(first)}", *map(_sum, sums)]),))
     return Finding(
-        kind=FindingKind.INTERFERENCE, sentence=" ".join(sentences), single=False, size=-log(first.ratio.value),
+        kind=FindingKind.INTERFERENCE, **sentence.texts, single=False, size=-log(first.ratio.value),
         marks=tuple(_marks(remainders, made)), about=f"{made.metric}: {' + '.join(group[0])} {group[1]}".strip(),
     )  # fmt: skip
 
@@ -102,7 +102,7 @@ def _sum(remainder: _Remainder) -> str:
     if len(remainder.shares) == 1 and share.pair:
         together, alone = (share.metric.format(cell.mean) for cell in share.pair)
         values = f": {together} together, {alone} alone"
-    return f"The sum of {remainder.name} is {remainder.words}{values}."
+    return f"The sum of {remainder.name} is {remainder.words}{values}"
 
 
 def _marks(remainders: Sequence[_Remainder], made: Comparison) -> Iterator[Mark]:

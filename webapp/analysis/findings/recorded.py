@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.analysis.answer import Finding, FindingKind, TrialSeconds
+from webapp.analysis.answer import Finding, FindingKind, Sentence, TrialSeconds
 
 Seconds = NDArray[np.float64]  # a value for each second since the measured part began; nan without one
 Sensor = tuple[str, str]  # contract.items.SensorKind and name
@@ -76,7 +76,7 @@ class TimedFinding:
 
 def timed(
     kind: FindingKind,
-    sentence: str,
+    sentence: str | Sentence,
     point: RecordedPoint,
     points: Sequence[RecordedPoint],
     *,
@@ -87,18 +87,21 @@ def timed(
     """One finding about all `points`; `sentence` is about `point`, the clearest of them. The evidence are `seconds`, or
     all trials."""
     finding = Finding(
-        kind=kind, sentence=_at_point(point, sentence, len(points) - 1), single=point.is_single, size=size, value=value
+        kind=kind, **_at_point(point, sentence, len(points) - 1).texts, single=point.is_single, size=size, value=value
     )
     whole = (trial.whole for each in points for trial in each.trials)
     return [TimedFinding(finding, tuple(whole if seconds is None else seconds))]
 
 
-def _at_point(point: RecordedPoint, sentence: str, others: int) -> str:
+def _at_point(point: RecordedPoint, sentence: str | Sentence, others: int) -> Sentence:
     """A sentence after the name of its point. `others`: points that show the same."""
+    first, *others_of_parts = sentence.parts if isinstance(sentence, Sentence) else (sentence,)
     name = f"{point.name}: " if point.name else ""
-    first = sentence if name else f"{sentence[:1].upper()}{sentence[1:]}"
+    first = f"{name}{first}" if name else f"{first[:1].upper()}{first[1:]}"
     more = f" (also at {others} other point{'s' if others > 1 else ''})" if others else ""
-    return f"{name}{first}{more}."
+    if not others_of_parts:
+        return Sentence((f"{first}{more}",))
+    return Sentence((first, *others_of_parts, more))
 
 
 def span_text(values: Sequence[float], unit: str) -> str:

@@ -18,7 +18,7 @@ from math import expm1, log, sqrt
 from statistics import fmean, pstdev
 from typing import TypeVar
 
-from webapp.analysis.answer import FindingKind
+from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.findings.recorded import RecordedPoint, RecordedTrial, TimedFinding, span_text, timed
 from webapp.core.formatting import iops as as_iops
 from webapp.core.formatting import significant
@@ -136,9 +136,12 @@ def _settled_finding(settling: Sequence[tuple[RecordedPoint, Sequence[Settled]]]
     point, levels = ranked[0]
     level, low, high = _interval(levels)
     first = span_text([each.at for each in levels], "s")
-    sentence = (
-        f"the first {first} ran at {as_iops(fmean(each.burst for each in levels))} IOPS, then it settled at "
-        f"{as_iops(level)} (95 % CI {as_iops(low)} to {as_iops(high)})"
+    burst = as_iops(fmean(each.burst for each in levels))
+    sentence = Sentence(
+        (
+            f"the first {first} ran at {burst} IOPS, then it settled at {as_iops(level)}",
+            f"95 % CI {as_iops(low)} to {as_iops(high)}",
+        )
     )
     size = abs(fmean(each.change for each in levels))
     seconds = (

@@ -35,7 +35,7 @@ def test_a_comparison_warns_and_claims_nothing(mixed: Lab) -> None:
     assert psync.cells[0].against_baseline is None
     assert psync.against_baseline is None
     assert psync.sentence == f"psync and io_uring are not compared at queue depth 1: {NOT_COMPARED}."
-    assert "higher" not in headline(made)
+    assert "higher" not in headline(made)["sentence"]
 
 
 def test_rates_and_equal_kinds_are_compared_as_before(mixed: Lab) -> None:
@@ -43,7 +43,7 @@ def test_rates_and_equal_kinds_are_compared_as_before(mixed: Lab) -> None:
     Result.objects.update(latency_kind="lat")
     made = compare(P99)
     assert made.warnings == ()
-    assert "×10.0" in headline(made)
+    assert "×10.0" in headline(made)["sentence"]
 
 
 def test_a_tool_that_does_not_say_its_kind_is_no_reason_to_warn(mixed: Lab) -> None:
@@ -54,7 +54,7 @@ def test_a_tool_that_does_not_say_its_kind_is_no_reason_to_warn(mixed: Lab) -> N
 def test_a_chart_of_one_series_has_no_range_over_both_kinds(mixed: Lab) -> None:
     made = compare(replace(P99, x="ioengine", series=(), baseline=""))
     assert made.warnings
-    assert headline(made) == ""
+    assert headline(made)["sentence"] == ""
 
 
 def test_bench_warns_and_shows_no_ratio(mixed: Lab) -> None:

@@ -10,11 +10,11 @@ from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
 from webapp.analysis import run_findings, tasks
-from webapp.analysis.answer import FindingKind
+from webapp.analysis.answer import ONCE, FindingKind, Sentence
 from webapp.analysis.evidence import RunFinding
-from webapp.analysis.models import FindingsMade, StoredFinding
-from webapp.analysis.run_answer import BETWEEN_CHARTS, run_answer
-from webapp.analysis.run_findings import findings_of, make_due, newest
+from webapp.analysis.models import FindingsMade
+from webapp.analysis.run_answer import BETWEEN_CHARTS, VERSION, run_answer
+from webapp.analysis.run_findings import are_due, findings_of, make_due, newest
 from webapp.results.validity import mark_run, mark_trial, trust_run
 from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_host, a_target
@@ -97,11 +97,25 @@ def test_new_rules_make_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (make_due(60), make_due(60)) == (1, 0)
 
 
-def test_rows_of_another_version_are_left_out() -> None:
-    run = a_capped_run()
+def test_findings_of_other_rules_are_not_shown_beside_those_of_these_rules() -> None:
+    old, new, since = a_capped_run(1), a_capped_run(2), timezone.now() - timedelta(days=1)
     make_due(60)
-    StoredFinding.objects.update(content={"sentence": "From an older version."})
-    assert findings_of([run]) == {1: []}
+    assert not are_due(since)
+    FindingsMade.objects.filter(run=old).update(version=VERSION - 1)
+    assert list(findings_of([old, new])) == [2]
+    assert {each.run for each in newest(since, 10)} == {2}
+    assert are_due(since)
+    assert (make_due(60), are_due(since)) == (1, False)
+    assert list(findings_of([old, new])) == [1, 2]
+
+
+def test_a_finding_is_its_claim_with_certainty_and_doubt() -> None:
+    run = a_capped_run()
+    (finding,) = run_answer(run).findings
+    assert finding.certainty == ONCE
+    assert finding.doubt == ""
+    assert ONCE not in finding.claim
+    assert finding.sentence == Sentence((finding.claim, ONCE)).texts["sentence"]
 
 
 def test_a_fault_of_one_run_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@ from datetime import timedelta
 
 import pytest
 
-from webapp.analysis.answer import BaselineRatio, Conclusion
+from webapp.analysis.answer import BaselineRatio, Conclusion, Sentence
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import CompareQuery, read_query
 from webapp.analysis.tests.measuring import ENGINES, measure_engines, sentence
@@ -25,6 +25,15 @@ def test_its_sentences_agree_with_the_numbers(lab: Lab) -> None:
     made = compare(ENGINES)
     assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −39 % to −37 %, n = 4)."
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
+
+
+def test_a_headline_has_claim_certainty_and_doubt_as_fields(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(62.0, 62.0, 62.0, ioengine="psync")
+    series = compare(ENGINES).panels[0].series[1]
+    assert series.certainty.startswith("95 % CI")
+    assert series.doubt.startswith("may be drift")
+    assert series.headline == Sentence((series.claim, series.certainty), series.doubt).texts["sentence"]
 
 
 def test_several_points_are_summarised_by_average_and_range(lab: Lab) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 from msgspec import structs
 
-from webapp.analysis.answer import Finding, FindingKind, once
+from webapp.analysis.answer import Finding, FindingKind, Sentence, once
 from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
 from webapp.analysis.findings import findings
@@ -180,9 +180,9 @@ def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
             sentence = (
                 f"All {len(writes)} tests of writes ({metric.format(min(writes))} to {metric.format(max(writes))}) are "
                 f"faster than all {len(reads)} tests of reads ({metric.format(min(reads))} to "
-                f"{metric.format(max(reads))})."
+                f"{metric.format(max(reads))})"
             )
-            made = Finding(kind=FindingKind.DIRECTION, sentence=sentence, single=True, size=ln(ratio))
+            made = Finding(kind=FindingKind.DIRECTION, **Sentence((sentence,)).texts, single=True, size=ln(ratio))
             yield _of_findings(table or "Directions", f"import={imported.number}", [made])
 
 
@@ -314,4 +314,6 @@ def _is_shared(variants: Variants, first: Variant, second: Variant) -> bool:
 
 
 def _of_findings(title: str, query: str, made: Sequence[Finding]) -> Section:
-    return Section(title=title, query=query, findings=tuple(made), sentences=tuple(map(once, made)))
+    return Section(
+        title=title, query=query, findings=tuple(made), sentences=tuple(once(each).sentence for each in made)
+    )

@@ -191,7 +191,7 @@ OF_SERIES = (FindingKind.TRADE_OFF, FindingKind.EFFECT, FindingKind.RATIOS, Find
 def sentences_of(comparison: Comparison) -> list[tuple[str, str]]:
     """All conclusions, each with the name of its chart: first what whole charts show, then what is claimed of single
     series, last what cannot be compared. The range of a single series is left out where a finding says more."""
-    findings = [("", once(finding)) for finding in comparison.findings]
+    findings = [("", once(finding).sentence) for finding in comparison.findings]
     scaling = [(panel.name, sentence) for panel in comparison.panels for sentence in panel.scaling]
     known = {mark.panel for finding in comparison.findings for mark in finding.marks}
     in_findings = {

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.analysis import import_findings
 from webapp.analysis.evidence import Line, Picture, RunFinding
-from webapp.analysis.run_findings import newest
+from webapp.analysis.run_findings import are_due, newest
 from webapp.results.models import Import
 from webapp.runs.models import Run
 from webapp.screens.findings import address
@@ -50,20 +50,22 @@ class Item:
 
 @dataclass(frozen=True)
 class News:
-    """`ended`: runs of the last day. `is_old`: the findings are of the days before."""
+    """`ended`: runs of the last day. `is_old`: the findings are of the days before. `are_due`: others are being
+    made, because their runs have just ended or the rules have changed."""
 
     items: tuple[Item, ...]
     ended: int
     is_old: bool
+    are_due: bool
 
 
 def news() -> News:
-    """At most seven queries."""
+    """At most eight queries."""
     now = timezone.now()
     ended = Run.objects.filter(ended_at__gte=now - SINCE, invalid_reason="").count()
     items = _items(now - SINCE)
     is_old = not items
-    return News(items or _items(now - AGO), ended, is_old)
+    return News(items or _items(now - AGO), ended, is_old, are_due(now - (AGO if is_old else SINCE)))
 
 
 def _items(since: datetime) -> tuple[Item, ...]:

@@ -1,6 +1,5 @@
 """The head of the page of an ended run: its answer, what one can trust, and what needs a look."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,8 +15,6 @@ from webapp.screens.runs.live import SettingRow
 ENOUGH_REPEATS = 3  # for a claim
 MOST_LETTERS = 160  # of the heading
 PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
-_CERTAINTY = re.compile(r" \((?:95 % CI|n = |measured once)[^()]*\)")
-_DOUBT = re.compile(r"\. This (may be (?:chance|drift): [^\n]*)")  # a last sentence of `analysis.words`
 
 
 def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
@@ -26,11 +23,11 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
     stated = _finding_of_heading(findings, outcome)
     if findings.first and stated is None:
         return outcome.undecided
-    sentence = stated.sentence if stated else outcome.says
-    if not sentence:
+    claim = stated.claim if stated else outcome.claim
+    if not claim:
         return f"Run {run.number} has no valid results"
-    short = _short(sentence.split("\n")[0])
-    return short if len(short) <= MOST_LETTERS else f"{short[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
+    line = claim.split("\n")[0]
+    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
 
 
 def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding | None:
@@ -41,17 +38,12 @@ def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding |
     return None if first.kind in BETWEEN_CHARTS and outcome.undecided else first
 
 
-def _short(sentence: str) -> str:
-    """Without its interval and its doubt."""
-    return _DOUBT.sub("", _CERTAINTY.sub("", sentence)).rstrip(".")
-
-
 def below_heading(findings: FindingList, heading: str) -> FindingList:
     """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
-    if not findings.first or heading != _short(findings.first[0].finding.sentence):
+    if not findings.first or heading != findings.first[0].finding.claim:
         return findings
     first, *others = findings.first
-    certainty = "; ".join(text.strip(" ()") for text in _CERTAINTY.findall(first.finding.sentence))
+    certainty = first.finding.certainty
     text = f"Evidence: {certainty}" if certainty else "Evidence"
     return replace(findings, first=(replace(first, text=text), *others))
 
@@ -83,8 +75,8 @@ def trust(
         of_runs = stated.caution if stated and stated.kind in PREVIOUS_RUN else ""
         cautions = any([*(line.caution for line in outcome.lines), of_runs])
         yield Trust("something else differs, too" if cautions else "nothing else differs", not cautions)
-    if stated and (doubt := _DOUBT.search(stated.sentence)):
-        yield Trust(doubt[1].rstrip("."), is_good=False)
+    if stated and stated.doubt:
+        yield Trust(stated.doubt, is_good=False)
     if settings:
         troubled = any(row.trouble for row in settings)
         yield Trust("settings not restored" if troubled else "settings restored", not troubled)

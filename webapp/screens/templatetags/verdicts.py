@@ -40,6 +40,9 @@ class ShownVerdict:
     single_values: int  # rows that are judged without an interval
 
 
+FINDINGS_DUE = "Findings are being made."  # the task makes them, also all again when the rules have changed
+
+
 @register.simple_tag
 def outcomes_of(listed: Iterable[Run | Occurrence]) -> Mapping[UUID, Outcome]:
     """Outcomes by id of the ended runs, or of the runs of occurrences, for `verdict_badge`."""
@@ -63,7 +66,7 @@ def _sentence(run: Run, findings: Sequence[RunFinding] | None) -> str:
     if run.state not in (RunState.DONE, RunState.CANCELLED) and run.reason:
         return run.reason
     if findings is None:
-        return ""
+        return FINDINGS_DUE
     return next((each.sentence for each in findings if not each.is_dismissed), "No findings")
 
 

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from msgspec import structs
 
-from webapp.analysis.answer import FindingKind
+from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
@@ -29,7 +29,7 @@ def a_picture(*values: float | None, ratios: bool = False, ordered: bool = True,
 
 def a_finding(key: str, kind: FindingKind = FindingKind.SATURATION) -> RunFinding:
     return RunFinding(
-        run=1, title="", targets=(), at=None, key=key, kind=kind, sentence=f"{key}.", query="run=1",
+        run=1, title="", targets=(), at=None, key=key, kind=kind, **Sentence((key,)).texts, query="run=1",
         size=1.0, single=False, caution="", picture=None,
     )  # fmt: skip
 

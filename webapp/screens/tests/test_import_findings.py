@@ -71,7 +71,8 @@ def test_an_open_import_has_none_and_without_time_none_is_started() -> None:
 def test_other_rules_make_them_again_and_rows_of_another_version_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     made = an_import()
     make_due(60)
-    ImportFindings.objects.update(content={"sentence": "From an older version."})
+    content = ImportFindings.objects.get().content
+    ImportFindings.objects.update(content=content | {"version": content["version"] - 1})
     assert stored(made) is None
     monkeypatch.setattr("webapp.analysis.import_findings.VERSION", 99)
     assert (make_due(60), make_due(60)) == (1, 0)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from django.test import Client
 
-from webapp.analysis.answer import FindingKind
+from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.results.models import Result
@@ -106,9 +106,8 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
     page = shown(operator, run)
     first = page["findings"].first[0]
     assert page["heading"] not in first.text
-    finding = msgspec.structs.replace(
-        first.finding, sentence="bfq is 8 % slower than none (95 % CI 7 % to 9 %, n = 5)."
-    )
+    texts = Sentence(("bfq is 8 % slower than none", "95 % CI 7 % to 9 %, n = 5")).texts
+    finding = msgspec.structs.replace(first.finding, **texts)
     findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
     (below,) = below_heading(findings, "bfq is 8 % slower than none").first
     assert below.text.endswith(": 95 % CI 7 % to 9 %, n = 5")
@@ -118,26 +117,26 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
 def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) -> None:
     page = shown(operator, run)
     first = page["findings"].first[0]
-    sentence = (
-        "bfq is 8 % slower than none (95 % CI 7 % to 9 %, n = 3). This may be chance: 3 repeats do not exclude it."
+    doubt = "may be chance: 3 repeats do not exclude it"
+    finding = msgspec.structs.replace(
+        first.finding, **Sentence(("bfq is 8 % slower than none", "95 % CI 7 % to 9 %, n = 3"), doubt).texts
     )
-    finding = msgspec.structs.replace(first.finding, sentence=sentence)
-    findings = FindingList((replace(first, finding=finding, text=sentence),), (), ())
+    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
     title = heading(run, findings, page["outcome"])
     assert title == "bfq is 8 % slower than none"
     assert below_heading(findings, title).first[0].text.endswith(": 95 % CI 7 % to 9 %, n = 3")
     doubts = [
         each.words for each in trust(run, list(run.trials.all()), (), page["outcome"], findings) if not each.is_good
     ]
-    assert doubts == ["may be chance: 3 repeats do not exclude it"]
+    assert doubts == [doubt]
 
 
 def test_the_doubt_of_a_finding_that_is_not_in_the_heading_does_not_stand_below_it(operator: Client, run: Run) -> None:
     page = shown(operator, run)
     first = page["findings"].first[0]
-    sentence = "write against read: +78 % in IOPS. This may be chance: 3 repeats do not exclude it."
-    finding = msgspec.structs.replace(first.finding, sentence=sentence, kind=FindingKind.RATIOS)
-    findings = FindingList((replace(first, finding=finding, text=sentence),), (), ())
+    texts = Sentence(("write against read: +78 % in IOPS",), "may be chance: 3 repeats do not exclude it").texts
+    finding = msgspec.structs.replace(first.finding, **texts, kind=FindingKind.RATIOS)
+    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
     outcome = replace(page["outcome"], undecided="No certain difference between levels of I/O scheduler")
     assert heading(run, findings, outcome) == outcome.undecided
     assert all(each.is_good for each in trust(run, list(run.trials.all()), (), outcome, findings))
