@@ -82,6 +82,15 @@ def unstated_sentence(name: str, labels: Iterable[str]) -> str:
     return f"{name} does not state {', '.join(map(in_sentence, labels))}: its values stand at the levels of the others."
 
 
+def apart(names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """The parts that all names of levels have, and each name without them: of `a · 4 KiB · psync` and
+    `a · 4 KiB · io_uring`, `a · 4 KiB` and the two engines. Unchanged if nothing else is left of a name."""
+    parts = [name.split(" · ") for name in names]
+    shared = [part for part in parts[0] if all(part in others for others in parts[1:])] if parts else []
+    rest = tuple(" · ".join(part for part in of_name if part not in shared) for of_name in parts)
+    return (" · ".join(shared), rest) if all(rest) else ("", tuple(names))
+
+
 def label_in_sentence(name: str, label: str) -> str:
     """The label of a dimension. A label of an import, whose dimension ends with it, is never changed."""
     return label if name.endswith(label) else in_sentence(label)

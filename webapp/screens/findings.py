@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.urls import reverse
@@ -12,6 +12,7 @@ from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.words import apart
 from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
 from webapp.runs.models import Run
@@ -161,7 +162,7 @@ def _bar_chart(picture: Picture) -> SmallChart | None:
     several = len({line.name for line, *_ in shown}) > 1, len(evidence) > 1
     colours = colours_of(line.name for line in picture.lines)
     reach = max(LEAST_RANGE, *(abs(math.log(value)) for value in values))
-    bars, texts = [], _apart({level: picture.levels[level] for level in evidence})
+    bars, texts = [], dict(zip(evidence, apart([picture.levels[level] for level in evidence])[1], strict=True))
     for place, (line, level, value) in enumerate(shown):
         parts = [part for part, differs in zip((line.name, texts[level]), several, strict=True) if differs]
         start, end = 0.0, WIDTH * value / max(values)
@@ -180,13 +181,6 @@ def _bar_chart(picture: Picture) -> SmallChart | None:
         highest=f"{picture.metric_label}{ratio}", first="", x_label="", last="", words="; ".join(_words(picture)),
         bars=tuple(bars),
     )  # fmt: skip
-
-
-def _apart(texts: Mapping[int, str]) -> dict[int, str]:
-    """Without the parts that all of them have: `io_uring` and `psync`."""
-    parts = {level: text.split(" · ") for level, text in texts.items()}
-    shared = set.intersection(*map(set, parts.values()))
-    return {level: " · ".join(part for part in of_level if part not in shared) for level, of_level in parts.items()}
 
 
 def _short(name: str) -> str:

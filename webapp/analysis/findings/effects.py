@@ -33,7 +33,7 @@ from webapp.analysis.cells import levels_of
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.findings.curves import ASSUMED, COUNTED, Charts, Curve, change, led, span
-from webapp.analysis.words import label_in_sentence
+from webapp.analysis.words import apart, label_in_sentence
 
 BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.7}  # standard errors for each of so many points
 OF_MANY = 1.6  # the same, of more points
@@ -236,10 +236,11 @@ def _of_one_series(charts: Charts) -> Iterator[Finding]:
         low, high = sorted(cells, key=lambda cell: cell.summary.mean)
         part = part_of(index, "", [(high, low)])
         if part.sign(charts.sigma(index)):
-            higher, lower = (charts.comparison.levels[cell.level].text for cell in (high, low))
+            shared, (higher, lower) = apart([charts.comparison.levels[cell.level].text for cell in (high, low)])
             pair = Pair(higher, lower, "", "", (part,), (high, low), ((index, 0),))
-            sentence = showed(charts, higher, lower, part.words)
-            yield stated(charts, FindingKind.EFFECT, led(charts.panel_name(index), sentence), pair, part.mean)
+            names = " · ".join(filter(None, (charts.panel_name(index), shared)))
+            sentence = led(names, showed(charts, higher, lower, part.words))
+            yield stated(charts, FindingKind.EFFECT, sentence, pair, part.mean)
 
 
 def _of_words(charts: Charts) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from webapp.analysis.answer import (
 )
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.curves import Noise
+from webapp.analysis.words import apart
 from webapp.core.statistics import summarise
 from webapp.hosts.inventory.links import read_link
 from webapp.results.metrics import METRICS
@@ -277,6 +278,12 @@ def test_an_effect_is_said_for_reads_and_writes_apart_and_a_small_one_only_as_me
     assert one.sentence == "on showed in IOPS against off: read ×3.00, write −2.0 %."
     small = made(READ_WRITE, {"": {"off": (100, 100), "on": (131, 91)}}, x="fact.way", by="scheduler")
     assert kinds(small) == [K.RATIOS]
+
+
+def test_what_two_levels_share_is_said_once() -> None:
+    (one,) = found(made(("a · 4 KiB · psync", "a · 4 KiB · uring"), {"": {"all": (300.0, 100.0)}}, x="fact.engine"))
+    assert one.sentence.startswith("a · 4 KiB: psync showed")
+    assert apart(["a · b", "a"]) == ("", ("a · b", "a"))
 
 
 def test_few_repeats_of_one_application_are_no_effect_at_any_number_of_points() -> None:
