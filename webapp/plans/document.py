@@ -241,7 +241,8 @@ def document_of(data: object) -> PlanDocument:
     try:
         return msgspec.convert(_joined(data), PlanDocument, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise PlanFileRefused(f"This is not a valid plan: {error}.{_valid_fields(str(error))}") from error
+        words = str(error).replace("Integer value out of range", "the number is too large")
+        raise PlanFileRefused(f"This is not a valid plan: {words}.{_valid_fields(words)}") from error
 
 
 def _valid_fields(error: str) -> str:
