@@ -10,6 +10,7 @@ A run is old if it ended before the age of its plan (SWEETSPOT_RUN_DAYS_OF_PLANS
 """
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -124,7 +125,7 @@ def _compared_runs() -> set[Any]:
 
 
 def _filters(saved: SavedComparison) -> Iterator[ResultFilter]:
-    """What it shows. Nothing if this version cannot read its query: then it shows nothing."""
+    """What it shows. If this version cannot read its query, the runs that the query names."""
     try:
         if is_bench(saved.query):
             products = [one for one in selection_of(saved.query).products if one.kind is not Kind.IMPORT]
@@ -133,7 +134,8 @@ def _filters(saved: SavedComparison) -> Iterator[ResultFilter]:
             filters = [read_query(split(parse_qsl(saved.query))[0]).results]
     except Refusal as refusal:
         log.warning("The saved comparison %s cannot be read: %s", saved, refusal)
-        return
+        numbers = [text for key, text in parse_qsl(saved.query) if key == "run" and re.fullmatch(r"[0-9]{1,9}", text)]
+        filters = [ResultFilter(runs=tuple(map(int, numbers)))] if numbers else []
     for wanted in filters:
         if saved.frozen_at is None:
             yield wanted

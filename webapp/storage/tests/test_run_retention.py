@@ -92,7 +92,7 @@ def test_it_keeps_a_run_that_a_schedule_follows() -> None:
         ("x=iodepth&factor.block_size=4k", False, [1, 2]),
         ("x=iodepth&factor.block_size=4k", True, []),
         ("product=run:1&product=import:7", False, [1]),
-        ("x=no_such_dimension&run=1", False, []),
+        ("x=no_such_dimension&run=1", False, [1]),
     ],
 )
 def test_it_keeps_runs_that_a_saved_comparison_shows(query: str, frozen: bool, kept: list[int]) -> None:
