@@ -1,7 +1,7 @@
 """The answer of a run to its own question: what the factors do that its plan varies, and what its curves show. Its
 headline, its page, notices about its end, its stored findings and the API read it here."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from urllib.parse import urlencode
@@ -11,6 +11,7 @@ from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding,
 from webapp.analysis.claims import listed
 from webapp.analysis.comparing import RATES, comparison_of, read_all, select, select_from
 from webapp.analysis.default_questions import BLOCK, Chosen, load_questions, questions_of
+from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.evidence import (
     AT_A_LEVEL,
     RunFinding,
@@ -40,7 +41,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 12  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 13  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
@@ -206,14 +207,23 @@ def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Findin
     """The most important first, each once: also if several questions or both rates show it."""
     stated: list[tuple[Finding, Chosen, Comparison]] = []
     seen: set[object] = set()
+    asked = {chosen.about for chosen, _ in compared if chosen.about}
     for chosen, made in compared:
         further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
-        for finding in (*(_differences(made) if chosen.about else ()), *made.findings, *further):
+        own = [each for each in made.findings if not _is_of_another_question(made, each, asked - {chosen.about})]
+        for finding in (*(_differences(made) if chosen.about else ()), *own, *further):
             names = {finding.sentence, _evidence(made, finding)}
             if seen.isdisjoint(names):
                 stated.append((finding, chosen, made))
             seen |= names
     return sorted(stated, key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
+
+
+def _is_of_another_question(made: Comparison, finding: Finding, others: Collection[str]) -> bool:
+    """An effect between two levels of x of a single series, if another question of the run asks for their factor, or
+    may do so: that question has the claim, with its correction."""
+    is_along_x = all(len(made.panels[mark.panel].series) == 1 for mark in finding.marks)
+    return bool(others) and finding.kind is FindingKind.EFFECT and is_along_x and made.x in {MATCHED, *others}
 
 
 def _evidence(made: Comparison, finding: Finding) -> object:

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from webapp.analysis.answer import Conclusion
+from webapp.analysis.answer import Conclusion, FindingKind
 from webapp.analysis.run_answer import RunAnswer, run_answer
 from webapp.analysis.tests.orders import shuffle
 from webapp.runs.models import Trial
@@ -125,3 +125,11 @@ def test_opposite_differences_within_the_margin_are_none() -> None:
     (answered,) = run_answer(lab.run).factors
     assert answered.conclusion is Conclusion.EQUAL
     assert "differ by less than 5 %" in answered.text
+
+
+def test_what_a_question_claims_is_not_stated_again_along_x() -> None:
+    lab = Lab(a_target(a_host("h9"), "loop0"), number=9)
+    for engine, speed in (("io_uring", 100.0), ("psync", 130.0)):
+        lab.measure(*(speed * factor for factor in (0.99, 1.0, 1.01, 1.0, 0.995)), ioengine=engine)
+    shuffle(lab.run, random.Random(9))
+    assert [finding.kind for finding in run_answer(lab.run).findings] == [FindingKind.DIFFERENCE]
