@@ -133,8 +133,8 @@ def searches_of(run: Run) -> list[TargetSearch]:
     by_id = {str(target.pk): target for target in run.targets.select_related("host")}
     targets = [by_id[pk] for pk in run.target_order if pk in by_id]
     expansion = expand(document, facts_for(document, targets), seed=run.seed)
-    goal, trials = read_goal(document.goal), _measured(run, read_goal(document.goal))
-    spaces = spaces_of(expansion)
+    goal, spaces = read_goal(document.goal), spaces_of(expansion)
+    trials = _measured(run, goal)
     return [
         _of_target(run, target, goal, spaces[str(target.pk)], place, trials[str(target.pk)])
         for place, target in enumerate(targets)
@@ -163,14 +163,14 @@ def _measured(run: Run, goal: Goal) -> Mapping[str, list[tuple[Trial, float | No
     rows: dict[Any, list[Result]] = defaultdict(list)
     for row in Result.objects.filter(run=run, invalid=False):
         rows[row.trial_id].append(row)
-    found: dict[str, list[tuple[Trial, float | None, float | None]]] = defaultdict(list)
+    measured: dict[str, list[tuple[Trial, float | None, float | None]]] = defaultdict(list)
     for trial in run.trials.filter(state__in=ENDED_TRIAL_STATES).order_by("index"):
         results = rows[trial.pk] if trial.state == TrialState.DONE and not trial.invalid_reason else []
         value = _value(METRICS[goal.metric], results)
         limited = _value(METRICS[goal.limited], results) if goal.limited else None
         complete = value is not None and (limited is not None or not goal.limited)
-        found[str(trial.target_id)].append((trial, value if complete else None, limited))
-    return found
+        measured[str(trial.target_id)].append((trial, value if complete else None, limited))
+    return measured
 
 
 def _value(metric: Metric, results: Sequence[Result]) -> float | None:

@@ -189,28 +189,18 @@ def _searches(run: Run) -> list[SearchOut]:
     return [_search(each) for each in searches_of(run)]
 
 
-def _search(each: "TargetSearch") -> SearchOut:
-    known = SearchOut(target=str(each.target), trials=len(each.trials), combinations=len(each.space.by_number))
-    answer = each.conclusion
-    if answer is None:
-        return known
-    found = {
-        "point": each.levels(answer.point),
-        "value": answer.value,
-        "limited": each.limited_at(answer.point),
-        "bound": answer.bound,
-        "within": answer.within,
-        "noise": answer.noise,
-        "runners_up": [
-            RunnerUpOut(point=each.levels(one.point), ratio=one.ratio, low=one.low, high=one.high, within=one.within)
-            for one in answer.runners_up
-        ],
-        "effects": [
-            EffectOut(factor=one.factor, level=each.level(one), ratio=one.ratio, low=one.low, high=one.high)
-            for one in answer.effects
-        ],
-    }
-    return known.model_copy(update=found)
+def _search(search: "TargetSearch") -> SearchOut:
+    out = SearchOut(target=str(search.target), trials=len(search.trials), combinations=len(search.space.by_number))
+    if conclusion := search.conclusion:
+        out.point, out.value = search.levels(conclusion.point), conclusion.value
+        out.limited, out.bound = search.limited_at(conclusion.point), conclusion.bound
+        out.within, out.noise = conclusion.within, conclusion.noise
+        out.runners_up = [
+            RunnerUpOut(**vars(runner_up) | {"point": search.levels(runner_up.point)})
+            for runner_up in conclusion.runners_up
+        ]
+        out.effects = [EffectOut(**vars(effect) | {"level": search.level(effect)}) for effect in conclusion.effects]
+    return out
 
 
 class RunDetail(RunOut):

@@ -1,12 +1,22 @@
 """The periodic task. It is safe to run twice, also at the same time."""
 
+from datetime import timedelta
 from time import monotonic
 
+from django.http import QueryDict
+from django.utils import timezone
+
 from webapp.celery import app
+from webapp.hosts.models import Target
+from webapp.plans.models import Plan
+from webapp.runs.models import Run
 from webapp.screens.explore.import_findings import make_due
-from webapp.screens.shown_next import compute_next
+from webapp.screens.overview.views import compared
+from webapp.screens.trend.views import trend_answer
+from webapp.trends.run_values import ENDED
 
 BUDGET_S = 4.0  # less than the distance of two ticks, so that they do not pile up
+RECENT = timedelta(minutes=1)  # several ticks, because the trends of a run on many targets take longer than one
 
 
 @app.task(name="webapp.screens.tasks.tick")
@@ -14,4 +24,18 @@ def tick() -> None:
     """Every few seconds: make the findings of imports that have ended, and what is shown after a run has ended."""
     until = monotonic() + BUDGET_S
     make_due(BUDGET_S)
-    compute_next(until - monotonic())
+    _compute_next(until)
+
+
+def _compute_next(until: float) -> None:
+    """The pairs of the overview and the trends of ended runs, before their first reader, until the time is used up.
+    What is stored already costs little."""
+    compared()
+    ended = Run.objects.filter(state__in=ENDED, ended_at__gte=timezone.now() - RECENT, targets__isnull=False)
+    trends = {*ended.order_by().values_list("version__plan", "targets")}
+    plans = Plan.objects.in_bulk({plan for plan, _ in trends})
+    targets = Target.objects.in_bulk({target for _, target in trends})
+    for plan, target in trends:
+        if monotonic() >= until:
+            return
+        trend_answer(plans[plan], targets[target], QueryDict())

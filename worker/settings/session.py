@@ -160,7 +160,7 @@ def known(request: SettingRequest, open_targets: Mapping[int, OpenTarget]) -> tu
 
 def _apply_to_subject(writer: SettingWriter, wanted: WantedSettings, records: list[SettingRecord]) -> None:
     baselines = writer.baselines()
-    # A request for the host's original value is no change: it is restored, with all values that its change affected.
+    # A setting whose original value is wanted is not changed: it is restored, with all values that its change affected.
     changed = {
         key
         for key, request in wanted.items()

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from webapp.analysis.words import PERCENT, interval, shown
 from webapp.core.formatting import percent
+from webapp.core.statistics import Ratio
 from webapp.plans.points import Point
 from webapp.runs.models import Run
 from webapp.screens import points
@@ -120,25 +122,21 @@ def _best_so_far(search: TargetSearch, *, ended: bool) -> str:
     return f"No final rounds, so nothing is certain. Best of its trials: {words}" if ended else f"Best so far: {words}"
 
 
-def _interval(ratio: float, low: float, high: float) -> str:
-    return f"{_change(ratio)} ({_change(low)} to {_change(high)})"
-
-
-def _change(ratio: float) -> str:
-    change = 100 * (ratio - 1)
-    return f"{'+' if change > 0 else ''}{change:.3g} %".replace("-", "−")
+def _ratio(value: float, low: float, high: float) -> str:
+    """In the digits and with the rounding of all other pages."""
+    return f"{shown(value, PERCENT)} ({interval(Ratio(value=value, low=low, high=high), PERCENT)})"
 
 
 def _runners_up(search: TargetSearch, conclusion: Conclusion) -> Iterator[Row]:
     for each in conclusion.runners_up:
         note = "" if each.within >= SURE else "may exceed the limit"
-        yield Row(_name(search, each.point), _interval(each.ratio, each.low, each.high), note)
+        yield Row(_name(search, each.point), _ratio(each.ratio, each.low, each.high), note)
 
 
 def _effects(search: TargetSearch, conclusion: Conclusion) -> Iterator[Row]:
     for each in conclusion.effects:
         words = f"{points.label(each.factor)} {points.level(each.factor, search.level(each))}"
-        yield Row(words, _interval(each.ratio, each.low, each.high))
+        yield Row(words, _ratio(each.ratio, each.low, each.high))
 
 
 def _path(search: TargetSearch) -> tuple[list[Dot], str, tuple[float, float] | None]:

@@ -121,8 +121,8 @@ def _text(point: Point, name: str) -> str:
 
 
 def _factor(name: str, points: Mapping[str, Point], chosen: str) -> Choice:
-    found = {_text(point, name): point.get(name) for point in points.values()}
-    ordered = sorted(found.items(), key=lambda item: words.sort_key(item[1]))
+    values = {_text(point, name): point.get(name) for point in points.values()}
+    ordered = sorted(values.items(), key=lambda item: words.sort_key(item[1]))
     options = tuple(
         Option(text, words.level(name, value) if text != NOT_SET.value else text, text == chosen)
         for text, value in ordered
@@ -198,17 +198,17 @@ class TrendAnswer:
 
 def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm | None = None) -> HttpResponse:
     """`refused`: a form of a baseline run that was not accepted."""
-    found = trend_answer(plan, target, request.GET)
+    answer = trend_answer(plan, target, request.GET)
     baseline = baselines().filter(plan=plan, target=target).first()
     context = {
-        **vars(found),
+        **vars(answer),
         "plan": plan,
         "target": target,
-        "chart": msgspec.to_builtins(found.chart),
-        "drawing": _drawing(found),
+        "chart": msgspec.to_builtins(answer.chart),
+        "drawing": _drawing(answer),
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
-        "form": refused or found.form,
+        "form": refused or answer.form,
         "false_alarms": f"{100 * FALSE_ALARMS:g} %",
         "false_alarms_dependent": f"{100 * FALSE_ALARMS_DEPENDENT:g} %",
         "min_runs": MIN_RUNS,
@@ -234,35 +234,35 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
     metric = chosen_metric(address, offered, default)
     history = read_history(runs, target, metric)
     chosen = choose(address, history, offered, metric)
-    found = trend(history, target, metric, chosen.keys, chosen.direction)
+    line = trend(history, target, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
-    in_trend = {one.run.pk for one in found.runs}
+    in_trend = {one.run.pk for one in line.runs}
     outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])
-    names = varying([cell.point for cell in found.cells])
+    names = varying([cell.point for cell in line.cells])
     return TrendAnswer(
         metric=metric,
         choices=chosen.choices,
-        trend=found,
+        trend=line,
         picture_title=f"{metric.label}: {plan.title} at {target}",
-        picture_note=_picture_note(found),
-        chart=_chart(found, baseline, outcomes),
-        steps=[_step_row(step, metric) for step in found.steps],
-        rows=[_run_row(value, found, outcomes) for value in reversed(found.runs)],
+        picture_note=_picture_note(line),
+        chart=_chart(line, baseline, outcomes),
+        steps=[_step_row(step, metric) for step in line.steps],
+        rows=[_run_row(value, line, outcomes) for value in reversed(line.runs)],
         cell_labels=[words.label(name) for name in names],
-        cells=_cell_rows(found, names, plan, target),
+        cells=_cell_rows(line, names, plan, target),
         form=baseline_form(runs, target, baseline, address.get("baseline", "")),
     )
 
 
-def _drawing(found: TrendAnswer) -> Drawing | None:
+def _drawing(answer: TrendAnswer) -> Drawing | None:
     """None without runs."""
-    chart = found.chart
-    return Drawing(found.picture_title, [trend_picture(chart)], found.picture_note) if chart.points else None
+    chart = answer.chart
+    return Drawing(answer.picture_title, [trend_picture(chart)], answer.picture_note) if chart.points else None
 
 
-def _picture_note(found: Trend) -> str:
+def _picture_note(line: Trend) -> str:
     """What the values of a saved picture are."""
-    of = "the repeats of one cell" if len(found.cells) == 1 else f"{len(found.cells)} cells"
+    of = "the repeats of one cell" if len(line.cells) == 1 else f"{len(line.cells)} cells"
     return f"Each run: geometric mean over {of}, with its 95 % confidence interval over repeats."
 
 
@@ -271,14 +271,14 @@ def _with_plan(run: Run, plan: Plan) -> Run:
     return run
 
 
-def _chart(found: Trend, baseline: Baseline | None, outcomes: Mapping[UUID, Outcome]) -> TrendChart:
-    levels = [found.steps[0].old_level, *(step.new_level for step in found.steps)] if found.steps else []
-    known = {one.run.pk: one.value for one in found.runs}
+def _chart(line: Trend, baseline: Baseline | None, outcomes: Mapping[UUID, Outcome]) -> TrendChart:
+    levels = [line.steps[0].old_level, *(step.new_level for step in line.steps)] if line.steps else []
+    known = {one.run.pk: one.value for one in line.runs}
     return TrendChart(
-        label=found.metric.label,
-        shown_as=found.metric.shown_as,
-        points=tuple(_point(one, outcomes.get(one.run.pk)) for one in found.runs),
-        steps=tuple(TrendStep(at_ms=_middle_ms(step), text=_size(step)) for step in found.steps),
+        label=line.metric.label,
+        shown_as=line.metric.shown_as,
+        points=tuple(_point(one, outcomes.get(one.run.pk)) for one in line.runs),
+        steps=tuple(TrendStep(at_ms=_middle_ms(step), text=_size(step)) for step in line.steps),
         levels=tuple(levels),
         baseline=known.get(baseline.run_id) if baseline and baseline.run_id else None,
     )
