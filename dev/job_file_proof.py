@@ -3,20 +3,21 @@
 Every `*.fio` of the folder is made small (64 MiB, one second, four processes), and its targets become files in a
 scratch directory. fio runs the file, then the jobs that a worker would run for the plan. Both write a log of all I/Os
 with their offsets, one for each process (`write_lat_log` with `log_offset`; `write_iolog` would mix the processes).
-These must agree: the processes, the share of each direction, the block sizes, how many I/Os continue at the end of the
-one before, the distribution of the offsets, the depth, and the bytes moved if an amount ends the job. Differences that
-the plan's note names are not compared. Files that fio itself cannot run here are listed with fio's message.
+These must agree: the processes, the share of each direction, the block sizes, how many I/Os continue at the end of one
+that was in flight shortly before, the distribution of the offsets, the depth, and the bytes moved if an amount ends the
+job. Differences that the plan's note names are not compared. Files that fio itself cannot run here are listed with
+fio's message.
 """
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,7 @@ DROPPED = frozenset({
 })  # fmt: skip
 VARIABLES = {"ncpus": "2", "pagesize": "4096", "mb_memory": "1024"}
 SHARE = 0.05  # largest difference of shares
+DEPTHS = 0.5  # largest difference of mean depths, in powers of two
 BUCKETS = 16  # of the offsets
 
 
@@ -59,11 +61,17 @@ class Logged:
 
     rows: np.ndarray
 
-    @property
-    def continued(self) -> float:
-        """The share of I/Os that begin where the one before ended."""
-        pairs = pairwise(self.rows[:, 1:].tolist())
-        return float(sum(before[0] + before[1] == after[1] for before, after in pairs) / max(1, len(self.rows) - 1))
+    def continued(self, depth: int) -> float:
+        """The share of I/Os that begin where the one before ended. I/Os in flight end in any order: for a depth above
+        1, the share of those beside one of the last `2 * depth`."""
+        if depth == 1:
+            return float((self.rows[1:, 2] == self.rows[:-1, 1:].sum(axis=1)).mean())
+        recent = deque[tuple[int, int]](maxlen=2 * depth)
+        beside = 0
+        for length, offset in self.rows[:, 1:].tolist():
+            beside += any(offset in (end, start - length) for start, end in recent)
+            recent.append((offset, offset + length))
+        return beside / len(self.rows)
 
     def shares(self, column: int) -> dict[int, float]:
         counts = Counter(self.rows[:, column].tolist())
@@ -72,7 +80,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Ran:
-    """What fio did for one job: its processes, and the share of I/Os at each depth."""
+    """What fio did for one job: its processes, and the mean depth of its I/Os as a power of two."""
 
     processes: list[Logged]
     depth: float
@@ -171,11 +179,10 @@ def _logged(path: Path) -> Logged:
 
 
 def _depth(entry: Mapping[str, object]) -> float:
-    """The largest depth class with 5 % of the I/Os."""
+    """The mean of log2 of the depth, over all I/Os; fio counts them in classes of powers of two."""
     levels = entry["iodepth_level"]
     assert isinstance(levels, dict)
-    used = [float(level.removeprefix(">=")) for level, share in levels.items() if share >= 5]
-    return max(used, default=0.0)
+    return float(sum(math.log2(float(level.removeprefix(">="))) * share / 100 for level, share in levels.items()))
 
 
 def ours(trial: PlannedTrial, target: Path, folder: Path, shared: Sequence[Path | None]) -> list[Ran]:
@@ -216,13 +223,15 @@ def differences(before: Ran, after: Ran, work: FioWorkload, job: Job) -> Iterato
         yield f"{len(before.processes)} processes became {len(after.processes)}"
         return
     waits = work.options.limits_rate or work.options.thinktime  # then the drive decides how many I/Os are in flight
-    if before.depth != after.depth and "in flight" not in notes and not waits:
-        yield f"depth {before.depth:g} became {after.depth:g}"
+    if abs(before.depth - after.depth) > DEPTHS and "in flight" not in notes and not waits:
+        yield f"depth {2**before.depth:.1f} became {2**after.depth:.1f}"
     moved = [sum(int(one.rows[:, 1].sum()) for one in side.processes) for side in (before, after)]
     exact = work.moved_bytes is not None and "its map of visited blocks" not in notes
     if exact and abs(moved[0] - moved[1]) > max(len(before.processes) * work.largest_io_bytes, 0.01 * moved[0]):
         yield f"{moved[0]} bytes became {moved[1]}"
     span = _span(work, job)
+    # Drawn instead of visited once: in a small file neighbours come by chance, and more often if each comes once.
+    chance = "drawn independently" in notes and 4 * work.iodepth * work.largest_io_bytes > SHARE * span
     for one, other in zip(before.processes, after.processes, strict=True):
         length = min(len(one.rows), len(other.rows))
         if length < 16:
@@ -231,8 +240,9 @@ def differences(before: Ran, after: Ran, work: FioWorkload, job: Job) -> Iterato
         for column, words in ((0, "shares of the directions"), (1, "shares of the block sizes")):
             if gap := _gap(first.shares(column), second.shares(column), length):
                 yield f"{words} differ by {gap:.0%}"
-        if abs(first.continued - second.continued) > 2 * SHARE + 2 / length**0.5:
-            yield f"{first.continued:.0%} of the I/Os continued the one before, then {second.continued:.0%}"
+        shares = first.continued(work.iodepth), second.continued(work.iodepth)
+        if not chance and abs(shares[0] - shares[1]) > 2 * SHARE + 2 / length**0.5:
+            yield f"{shares[0]:.0%} of the I/Os continued one before, then {shares[1]:.0%}"
         places = [_shares(side.rows[:, 2] % span * BUCKETS // span) for side in (first, second)]
         if gap := _gap(places[0], places[1], length):
             yield f"the distributions of the offsets differ by {gap:.0%}"

@@ -1,5 +1,6 @@
 """The comparison of job files with their plans, on files for each kind of job."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,28 @@ def test_it_finds_a_plan_that_does_something_else(tmp_path: Path, monkeypatch: p
     (found,) = proof.verdicts(tmp_path)
     assert found.state == "differs"
     assert "shares of the block sizes differ by 100%" in found.words
+
+
+@pytest.mark.parametrize(("option", "value", "words"), [("rw", "randread", "continued"), ("iodepth", "2", "depth")])
+def test_it_finds_another_pattern_and_another_depth(
+    option: str, value: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "[a]\nioengine=libaio\ndirect=1\nrw=read\nbs=64k\niodepth=8\nsize=32m\n"
+    (tmp_path / "a.fio").write_text(text)
+    original = proof.original
+    monkeypatch.setattr(
+        proof, "original", lambda *given: re.sub(f"(?m)^{option}=.*", f"{option}={value}", original(*given))
+    )
+    (verdict,) = proof.verdicts(tmp_path)
+    assert verdict.state == "differs"
+    assert words in verdict.words
+
+
+def test_ios_in_flight_may_end_in_any_order() -> None:
+    blocks = np.arange(4096).reshape(-1, 8)[:, ::-1].ravel()
+    rows = np.stack([np.zeros(4096), np.full(4096, 4096), blocks * 4096], axis=1).astype(np.int64)
+    assert proof.Logged(rows).continued(1) == 0
+    assert proof.Logged(rows).continued(8) == 7 / 8  # the first of each eight has no neighbour yet
 
 
 def test_distributions_are_compared_beyond_chance() -> None:
