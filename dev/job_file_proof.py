@@ -51,7 +51,7 @@ DROPPED = frozenset({
 })  # fmt: skip
 VARIABLES = {"ncpus": "2", "pagesize": "4096", "mb_memory": "1024"}
 SHARE = 0.05  # largest difference of shares
-DEPTHS = 0.5  # largest difference of mean depths, in powers of two
+DEPTHS = 0.5  # largest difference of depths, in powers of two
 BUCKETS = 16  # of the offsets
 
 
@@ -80,10 +80,10 @@ class Logged:
 
 @dataclass(frozen=True)
 class Ran:
-    """What fio did for one job: its processes, and the mean depth of its I/Os as a power of two."""
+    """What fio did for one job: its processes, and the largest and the mean depth as powers of two."""
 
     processes: list[Logged]
-    depth: float
+    depths: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def fio(text: str, folder: Path) -> tuple[int, str, dict[str, list[dict[str, obj
 
 def ran(prefix: Path, entries: Sequence[Mapping[str, object]]) -> Ran:
     logs = sorted(prefix.parent.glob(f"{prefix.name}_lat.*.log"), key=lambda path: int(path.name.split(".")[-2]))
-    return Ran([_logged(path) for path in logs], max((_depth(entry) for entry in entries), default=0.0))
+    return Ran([_logged(path) for path in logs], max((_depths(entry) for entry in entries), default=(0.0, 0.0)))
 
 
 def _logged(path: Path) -> Logged:
@@ -178,11 +178,13 @@ def _logged(path: Path) -> Logged:
     return Logged(np.loadtxt(path, delimiter=",", usecols=(2, 3, 4), dtype=np.int64, ndmin=2))
 
 
-def _depth(entry: Mapping[str, object]) -> float:
-    """The mean of log2 of the depth, over all I/Os; fio counts them in classes of powers of two."""
+def _depths(entry: Mapping[str, object]) -> tuple[float, float]:
+    """The largest depth with 5 % of the I/Os, and the mean over all I/Os, as powers of two: fio's classes."""
     levels = entry["iodepth_level"]
     assert isinstance(levels, dict)
-    return float(sum(math.log2(float(level.removeprefix(">="))) * share / 100 for level, share in levels.items()))
+    shares = {math.log2(float(level.removeprefix(">="))): float(share) for level, share in levels.items()}
+    largest = max((depth for depth, share in shares.items() if share >= 5), default=0.0)
+    return largest, sum(depth * share for depth, share in shares.items()) / 100
 
 
 def ours(trial: PlannedTrial, target: Path, folder: Path, shared: Sequence[Path | None]) -> list[Ran]:
@@ -223,8 +225,10 @@ def differences(before: Ran, after: Ran, work: FioWorkload, job: Job) -> Iterato
         yield f"{len(before.processes)} processes became {len(after.processes)}"
         return
     waits = work.options.limits_rate or work.options.thinktime  # then the drive decides how many I/Os are in flight
-    if abs(before.depth - after.depth) > DEPTHS and "in flight" not in notes and not waits:
-        yield f"depth {2**before.depth:.1f} became {2**after.depth:.1f}"
+    # A queue that the drive does not fill has any largest depth; the mean of a short job is that of its beginning.
+    apart = all(abs(one - other) > DEPTHS for one, other in zip(before.depths, after.depths, strict=True))
+    if apart and "in flight" not in notes and not waits:
+        yield f"depth {2 ** before.depths[0]:g} became {2 ** after.depths[0]:g}"
     moved = [sum(int(one.rows[:, 1].sum()) for one in side.processes) for side in (before, after)]
     exact = work.moved_bytes is not None and "its map of visited blocks" not in notes
     if exact and abs(moved[0] - moved[1]) > max(len(before.processes) * work.largest_io_bytes, 0.01 * moved[0]):
