@@ -256,10 +256,18 @@ def _rank(name: str, first: str) -> int:
     return _RANKS.get(FACTORS[name].kind, _WORKLOAD + (name != first)) if name in FACTORS else _LAYOUT
 
 
+# Numbers of the workload that say how it is done, and not how much: mostly, 0 is "never" and not the least.
+_MANNERS = frozenset({
+    "fsync_every", "fdatasync", "openfiles", "blockalign", "iodepth_batch", "iodepth_batch_complete_min",
+    "iodepth_batch_complete_max", "iodepth_low", "force_async", "sqthread_poll_cpu", "verify_async",
+})  # fmt: skip
+
+
 def _is_axis_of_load(name: str) -> bool:
-    """A number of the workload, such as queue depth, jobs or block size, or of targets at once. A number that a setting
-    has is a level like a name."""
-    return FACTORS[name].numeric and FACTORS[name].kind is not FactorKind.SETTING
+    """A number of the workload that says how much, such as queue depth, jobs or block size, or of targets at once. A
+    number that a setting or a process has is a level like a name."""
+    factor = FACTORS[name]
+    return factor.numeric and factor.kind not in (FactorKind.SETTING, FactorKind.PROCESS) and name not in _MANNERS
 
 
 def _count(name: str, all_points: Iterable[Point]) -> int:

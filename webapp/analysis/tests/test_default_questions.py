@@ -81,6 +81,14 @@ def test_targets_are_compared_if_only_axes_of_load_vary() -> None:
     ]
 
 
+def test_a_number_that_says_how_and_not_how_much_is_compared_like_a_name() -> None:
+    """0 writes between two fsync is never, not the least."""
+    points = [{**BASE, "pattern": "randwrite", "fsync_every": every} for every in (0, 1, 4, 16)]
+    nice = [{**BASE, "pattern": "randread", "nice": value} for value in (-10, 0, 10)]
+    assert [chosen.about for chosen in questions_of(measured(loop=points))] == ["fsync_every"]
+    assert [chosen.about for chosen in questions_of(measured(loop=nice))] == ["nice"]
+
+
 def test_of_axes_of_load_the_longest_is_x_and_the_others_are_series() -> None:
     loads = [{**GRID[0], "iodepth": depth, "numjobs": jobs} for depth in (1, 2, 4) for jobs in (1, 8)]
     assert axes(choose_for(measured(loop=loads))) == ("iodepth", "numjobs", "")
