@@ -43,6 +43,14 @@ def succeeded(done: Done) -> bool:
     return True
 
 
+def rates(done: Done) -> int:
+    """The number of rows of its tables. A rate of so few pages says nothing, so status 1 is no failure."""
+    rows = re.findall(r"^\| .+ \|$", done.stdout, re.MULTILINE)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert rows, done.stdout + done.stderr
+    return len(rows)
+
+
 @dataclass(frozen=True)
 class Smoke:
     """The smallest form of a tool: `python -m MODULE ARGUMENTS`. `target` is its make target, "" if it has none."""
@@ -74,8 +82,8 @@ SHARING = (  # one installation, in this order: those that stop the server come 
 ALONE = (
     Smoke("truth", "dev.truth", ("drives", "events", "--smallest", "--json"), figures),
     Smoke("truth-search", "dev.truth.search", ("--seeds=2", "--combinations", "200", "--processes=1")),
-    Smoke("truth-statistics", "dev.truth.statistics", ("--pages=40", "--scenarios=2", "--processes=1")),
-    Smoke("findings", "dev.findings", ("--pages=20", "--combinations=2", "--processes=1")),
+    Smoke("truth-statistics", "dev.truth.statistics", ("--pages=2", "--scenarios=2", "--processes=1"), rates),
+    Smoke("findings", "dev.findings", ("--pages=1", "--combinations=2", "--processes=1"), rates),
     Smoke("bench-size", "dev.bench.pages", ("--results=1", "--samples=1", "--requests=1", "--json"), figures),
     Smoke("docs", "dev.docs", ()),
     Smoke("lab", "dev.lab", ("--plan",)),
