@@ -241,6 +241,7 @@ def _threads(proc: Path, number: str) -> list[str]:
 
 def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]:
     """The descriptors of all threads. A descriptor table that threads share is read once."""
+    root = proc / number / "root"
     tables: list[str] = []  # a thread of each table that was read
     for thread in _threads(proc, number):
         if any(_share_descriptors(thread, other) for other in tables):
@@ -250,7 +251,7 @@ def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]
             for link in ("cwd", "root") if directories else ():
                 yield from _linked(folder / link)
             for entry in os.scandir(folder / "fd"):
-                yield from _descriptor(proc / number / "root", folder, entry)
+                yield from _descriptor(root, folder, entry)
             tables.append(thread)
 
 
