@@ -1,7 +1,11 @@
 """The helper that measures peak memory and CPU time."""
 
+import gc
 import os
 import time
+from collections.abc import Iterator
+
+import pytest
 
 from webapp.tests.peak import cpu_seconds, measured_cost
 
@@ -24,6 +28,28 @@ def test_earlier_work_does_not_hide_later_work() -> None:
         del again
     assert newest
     assert cost.memory_bytes > 20 * MIB
+
+
+@pytest.fixture
+def eager_collector() -> Iterator[None]:
+    """A full collection after 1,000 new objects, if there are few old ones."""
+    before = gc.get_threshold()
+    gc.set_threshold(100, 2, 2)
+    yield
+    gc.set_threshold(*before)
+
+
+def test_objects_of_earlier_work_do_not_delay_the_collection_of_garbage(eager_collector: None) -> None:
+    earlier = [[number] for number in range(300_000)]
+    gc.collect()
+    with measured_cost() as cost:
+        for _ in range(64):
+            cycle: list[object] = [bytearray(b"x" * MIB)]
+            cycle.append(cycle)
+            survivors = [[number] for number in range(500)]  # through two young collections
+            del cycle, survivors
+    assert earlier
+    assert cost.memory_bytes < 32 * MIB
 
 
 def test_work_that_takes_nothing_costs_nearly_nothing() -> None:
