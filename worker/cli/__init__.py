@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from worker import __version__, inventory, log
-from worker.cli import doctor, enrol, formatting, layout, restore, run_file, sandbox, uninstall
+from worker.cli import controllers, doctor, enrol, formatting, layout, restore, run_file, sandbox, uninstall
 from worker.contract.inventory import BlockDevice, Controller, Inventory, PolicyTarget
 from worker.journal import JournalError, LayoutRecord
 from worker.kernel.files import is_full_disk
@@ -54,6 +54,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_short,
         restore.add_to,
         layout.add_to,
+        controllers.add_to,
         sandbox.add_to,
         uninstall.add_to,
     ):

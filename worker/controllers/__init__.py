@@ -14,18 +14,11 @@ from msgspec.structs import replace
 
 from worker.contract.base import MAX_LABEL
 from worker.contract.inventory import BlockDevice, Controller, PciFunction, PhysicalDrive, VirtualDrive
-from worker.controllers.areca import ARECA
 from worker.controllers.base import Adapter
-from worker.controllers.megacli import MEGACLI
-from worker.controllers.ssacli import SSACLI
-from worker.controllers.storcli import PERCCLI, STORCLI
+from worker.controllers.tools import ADAPTERS
 from worker.kernel import sysfs
 from worker.kernel.sysfs import SYS, text
 from worker.process.run import ToolError
-
-# In the order of calls: if two tools list the same controller, the first one counts.
-ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
-
 
 TOTAL_LIMIT_S = 15.0  # after this time, the remaining tools are skipped
 

@@ -1,18 +1,22 @@
 """The mechanism of all controller tools.
 
-An adapter uses one tool: it lists all controllers, reads one virtual drive, sets one cache policy of it, and, if
-supported, creates and deletes virtual drives. What differs between the tools is in tables and
-three methods: the programs, the spelling of cache policies, the command that sets one, and the check of an answer.
+An adapter is a table of what differs between tools: programs, drivers, the spelling of cache policies, the command
+that sets one, the state of an unused drive. Its methods call the tool, check an answer, and split it into fields.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
+from contextvars import ContextVar
 from enum import StrEnum
+from typing import ClassVar
 
-from worker.contract.base import MAX_LABEL
+import msgspec
+
 from worker.contract.inventory import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
+from worker.controllers import fields
+from worker.controllers.fields import Fields, Sections
 from worker.process.run import ToolError, ToolOutput, ask, find
 from worker.recipes.layouts import virtual_drives
 
@@ -31,29 +35,60 @@ class CachePolicy(StrEnum):
     BAD_BATTERY = "bad_battery"  # not a separate setting: it belongs to the write cache
 
 
+class Call(msgspec.Struct, frozen=True):
+    """One call of a tool."""
+
+    program: str
+    arguments: tuple[str, ...]
+    output: ToolOutput
+
+
+CALLS: ContextVar[list[Call] | None] = ContextVar("calls", default=None)  # a list while calls are recorded
+
+
 class Adapter(ABC):
     """One controller tool. Every method raises ToolError with the tool's message."""
 
     name: str
     programs: tuple[str, ...]  # possible program names, the preferred one first
     drivers: tuple[str, ...]  # kernel drivers of the controllers that it may support
-    spelling: Mapping[CachePolicy, Mapping[str, tuple[str, ...]]]  # of each value: the words that set it, in this order
+    spelling: ClassVar[Mapping[CachePolicy, Mapping[str, tuple[str, ...]]]]  # of each value: the words that set it
+    set_command: str  # sets a {word} of `spelling` for the virtual drive {number} of a {controller}
+    unused: re.Pattern[str] = re.compile(r"(?!)")  # the state of a good drive without use; by default no state
 
     @abstractmethod
-    def read_controllers(self) -> tuple[Controller, ...]:
-        """Every controller, with its virtual and physical drives."""
+    def sections(self) -> Iterable[Sections]:
+        """Call the tool for everything that it prints about every controller."""
 
     @abstractmethod
-    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        """The current state of one virtual drive."""
-
-    @abstractmethod
-    def set_command(self, controller: str, number: str, word: str) -> tuple[str, ...]:
-        """The arguments that set one word of `spelling` for a virtual drive."""
+    def virtual_drive_fields(self, controller: str, number: str) -> Iterable[Fields]:
+        """Call the tool for one virtual drive; its answer may contain others."""
 
     @abstractmethod
     def check(self, output: ToolOutput) -> None:
         """Raise ToolError unless the tool did everything that it was asked for."""
+
+    def target(self, channel: int, target: int, unit: int) -> str:
+        """`VirtualDrive.target` of the drive at this SCSI address; "" if the tool prints no addresses."""
+        return ""
+
+    def read_controllers(self) -> tuple[Controller, ...]:
+        """Every controller, with its virtual and physical drives."""
+        controllers = tuple(
+            fields.controller(each, f"{self.name} {each.controller.get('cli version', '')}".strip())
+            for each in self.sections()
+        )
+        if not controllers:
+            raise self.refused("it lists no controller")
+        return controllers
+
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        """The current state of one virtual drive."""
+        drives = map(fields.virtual_drive, self.virtual_drive_fields(controller, number))
+        match = next((drive for drive in drives if drive.number == number), None)
+        if match is None:
+            raise self.refused(f"virtual drive {number} no longer exists")
+        return match
 
     def values(self, policy: CachePolicy) -> tuple[str, ...]:
         """The values that can be set; () if the tool cannot set the policy for a single virtual drive."""
@@ -62,34 +97,26 @@ class Adapter(ABC):
     def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         """Set one of `values`. Read the value back afterwards."""
         for word in self.spelling[policy][value]:
-            self.do(*self.set_command(controller, number, word))
+            self.say(*self.set_command.format(controller=controller, number=number, word=word).split())
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
         """Create a virtual drive for one array of the layout. Check the result afterwards."""
         self._refuse_if_it_makes_none()
-        self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
+        self.say(*virtual_drives.create(self.name, controller, slots, layout, name))
 
     def finish_creation(self, controller: str, number: str, layout: Layout, name: str) -> None:
         """Set the properties that need an existing virtual drive."""
         for command in virtual_drives.settle(self.name, controller, number, layout, name):
-            self.do(*command)
+            self.say(*command)
 
     def delete(self, controller: str, number: str) -> None:
         """Delete a virtual drive. Never forced: the virtual drive stays if the tool refuses."""
         self._refuse_if_it_makes_none()
-        self.do(*virtual_drives.delete(self.name, controller, number))
+        self.say(*virtual_drives.delete(self.name, controller, number))
 
     @property
     def makes_virtual_drives(self) -> bool:
         return virtual_drives.family(self.name) is not None
-
-    def do(self, *arguments: str) -> None:
-        """Run a command that changes something, and check the tool's answer."""
-        self.say(*arguments)
-
-    def is_unconfigured(self, drive: PhysicalDrive) -> bool:
-        """True for a good drive that is not in use, not a spare, and without a foreign configuration."""
-        return False
 
     def _refuse_if_it_makes_none(self) -> None:
         if not self.makes_virtual_drives:
@@ -98,15 +125,22 @@ class Adapter(ABC):
                 "a command creates. Supported tools: storcli, perccli and MegaCli."
             )
 
+    def is_unconfigured(self, drive: PhysicalDrive) -> bool:
+        """True for a good drive that is not in use, not a spare, and without a foreign configuration."""
+        return self.unused.fullmatch(drive.state) is not None
+
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
         """True if the virtual drive is at this SCSI channel, target and unit; for tools without names."""
-        return False
+        return bool(drive.target) and drive.target == self.target(*place)
 
     def ask(self, *arguments: str) -> ToolOutput:
         program = find(self.programs)
         if not program:
             raise ToolError(f"{self.name} is not installed on this host.")
-        return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
+        output = ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
+        if (calls := CALLS.get()) is not None:
+            calls.append(Call(program, arguments, output))
+        return output
 
     def say(self, *arguments: str) -> str:
         """The checked output."""
@@ -116,79 +150,3 @@ class Adapter(ABC):
 
     def refused(self, words: str) -> ToolError:
         return ToolError(f"{self.name}: {' '.join(words.split())[:MAX_MESSAGE] or 'it failed without a message'}")
-
-
-def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) -> VirtualDrive:
-    match = next((drive for drive in drives if drive.number == number), None)
-    if match is None:
-        raise adapter.refused(f"virtual drive {number} no longer exists")
-    return match
-
-
-_TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h
-
-
-def is_megaraid_target(drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
-    """`Adapter.is_at` of the tools for the driver megaraid_sas."""
-    channel, target, _ = place
-    return channel >= _FIRST_CHANNEL and drive.target == str(
-        (channel - _FIRST_CHANNEL) * _TARGETS_OF_A_CHANNEL + target
-    )
-
-
-# Parse numbers and words of controller tools.
-
-KIB = 1024
-_SIZE = re.compile(r"([0-9.]+)\s*([KMGTP]?)i?B", re.IGNORECASE)
-_RATE = re.compile(r"([0-9.]+)\s*Gb", re.IGNORECASE)
-_SECTORS = re.compile(r"\[0x([0-9a-f]+) Sectors\]", re.IGNORECASE)
-_NOTHING = ("", "-", "n/a", "na", "n.a.", "none", "unknown", "not available")
-
-
-def size(words: str, *, unit: int) -> int | None:
-    """`3.637 TB`, `64kB`, `1000.2GB` in bytes; `unit` is 1024 or 1000, because the text does not show it."""
-    match = _SIZE.search(words)
-    return round(float(match[1]) * unit ** " KMGTP".index(match[2].upper() or " ")) if match else None
-
-
-def sectors(words: str, sector_bytes: int) -> int | None:
-    """The exact size in bytes of `1.819 TB [0xe8e088b0 Sectors]`."""
-    match = _SECTORS.search(words)
-    return int(match[1], 16) * sector_bytes if match else None
-
-
-def rate(words: str) -> int | None:
-    """`12.0Gb/s`, `6.0Gbps` in bits per second."""
-    match = _RATE.search(words)
-    return round(float(match[1]) * 1e9) or None if match else None
-
-
-def level(words: str) -> str:
-    """`RAID5`, `Raid1+0`, `1+0`, `6 (ADG)`: RAID5, RAID10, RAID10, RAID6."""
-    digits = re.sub(r"(?i)^raid[ -]?|\s*\(.*\)|\+", "", words.strip())
-    return f"RAID{digits}" if digits.isdecimal() else words.strip()[:MAX_LABEL]
-
-
-def wwn(words: str) -> str:
-    """32 or 16 hexadecimal digits, in the format of block devices."""
-    digits = words.strip().lower().removeprefix("0x")
-    return f"wwn-0x{digits}" if re.fullmatch(r"[0-9a-f]{16}|[0-9a-f]{32}", digits) else ""
-
-
-def known(words: object) -> str:
-    """ "" for the texts that tools print for a missing value."""
-    text = str(words).strip()
-    return "" if text.lower() in _NOTHING else text[:MAX_LABEL]
-
-
-Fields = Mapping[str, str]
-
-
-def pairs(lines: Iterable[str], separator: str = ":") -> dict[str, str]:
-    """`Name   : value` and `Name: value` by lower-case name; the first of several equal names."""
-    values: dict[str, str] = {}
-    for line in lines:
-        name, between, value = line.partition(separator)
-        if between:
-            values.setdefault(" ".join(name.lower().split()), value.strip())
-    return values

@@ -21,7 +21,7 @@ from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.greetings import SESSION_OTHER, Hello, HelloReply
 from worker.contract.inventory import Capabilities, Controller, PolicyTarget, PurgeOffer
 from worker.contract.layouts import FileSystem
-from worker.controllers import ADAPTERS
+from worker.controllers.tools import ADAPTERS
 from worker.drives import purge
 from worker.drives.records import Drives
 from worker.inventory import health

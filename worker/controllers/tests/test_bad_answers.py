@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from worker import controllers
-from worker.controllers import ADAPTERS
 from worker.controllers.base import Adapter, CachePolicy
 from worker.controllers.base import Adapter as Base
 from worker.controllers.tests.tools import DOCUMENTED, install
+from worker.controllers.tools import ADAPTERS
 from worker.process import run
 from worker.process.run import ToolError
 
