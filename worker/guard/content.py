@@ -196,7 +196,7 @@ def _read(name: str, fd: int, *, with_parts: bool) -> tuple[Signature, ...]:
 
 def _in_table(name: str, fd: int, size: int) -> Iterator[Signature]:
     """Signatures in the partitions of the table on a device for which the kernel has no device."""
-    known = frozenset((sysfs.number(part, "start"), sysfs.number(part, "size")) for part in sysfs.partitions(name))
+    known = frozenset(map(sysfs.extent, sysfs.partitions(name)))
     yield from _in_partitions(fd, 0, size, known, _NESTED_TABLES)
 
 

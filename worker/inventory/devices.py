@@ -142,7 +142,7 @@ def read_device(
         firmware=sysfs.firmware(name, sys)[:MAX_LABEL],
         transport=sysfs.transport(name, sys),
         size_bytes=sysfs.size_bytes(name, sys),
-        logical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/logical_block_size", sys),
+        logical_block_bytes=sysfs.logical_block_bytes(name, sys),
         physical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/physical_block_size", sys),
         rotational={"0": False, "1": True}.get(sysfs.attribute(sysfs.whole(name, sys), "queue/rotational", sys)),
         read_only=sysfs.attribute(name, "ro", sys) == "1",

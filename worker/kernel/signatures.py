@@ -127,8 +127,8 @@ def identity(name: str, sys: Path = SYS) -> str:
     """
     if not sysfs.is_partition(name, sys):
         return sysfs.stable_id(name, sys)
-    start, size = sysfs.number(name, "start", sys) or 0, sysfs.number(name, "size", sys) or 0
-    return shortened(f"{sysfs.unshortened_id(name, sys)}:{part_uuid(name, sys)}@{start}+{size}")
+    start, size = sysfs.extent(name, sys)
+    return shortened(f"{sysfs.unshortened_id(name, sys)}:{part_uuid(name, sys)}@{start or 0}+{size or 0}")
 
 
 def part_uuid(name: str, sys: Path = SYS) -> str:
@@ -147,8 +147,8 @@ def part_uuid(name: str, sys: Path = SYS) -> str:
 
 def _in_table(name: str) -> str:
     """Raises OSError."""
-    disk, at = sysfs.whole(name), sysfs.number(name, "partition")
-    place = at, sysfs.number(name, "start"), sysfs.number(name, "size")
+    disk = sysfs.whole(name)
+    place = sysfs.number(name, "partition"), *sysfs.extent(name)
     fd = os.open(sysfs.device_path(disk), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         facts = os.fstat(fd)

@@ -196,6 +196,16 @@ def size_bytes(name: str, sys: Path = SYS) -> int:
     return (number(name, "size", sys) or 0) * SECTOR_BYTES
 
 
+def extent(name: str, sys: Path = SYS) -> tuple[int | None, int | None]:
+    """Start on its disk and size of a partition, in sectors of `SECTOR_BYTES`. Other devices have no start."""
+    return number(name, "start", sys), number(name, "size", sys)
+
+
+def logical_block_bytes(name: str, sys: Path = SYS) -> int | None:
+    """The smallest unit of direct I/O. The kernel shows it for the whole device only."""
+    return number(whole(name, sys), "queue/logical_block_size", sys)
+
+
 def kind(name: str, sys: Path = SYS) -> str:
     """disk | partition | loop | dm | raid | zram | rom."""
     at = node(name, sys)

@@ -205,7 +205,7 @@ def _report_entry(
         size_bytes=survey.size_bytes,
         file_system=survey.file_system,
         test_file_bytes=survey.test_file_bytes,
-        logical_block_bytes=((sysfs.number(survey.device, "queue/logical_block_size") or 0) if survey.device else 0),
+        logical_block_bytes=(sysfs.logical_block_bytes(survey.device) or 0) if survey.device else 0,
         device=survey.device,
         opens=survey.opens or None,
         model=sysfs.model(survey.device)[:200] if survey.device else survey.model,

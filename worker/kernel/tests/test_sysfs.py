@@ -90,6 +90,11 @@ def test_it_reads_model_serial_firmware_and_transport(tree: Tree) -> None:
     assert (sysfs.serial("sdb", tree.sys), sysfs.transport("sdb", tree.sys)) == ("WBM0A1B2", "sata")
 
 
+def test_a_partition_has_the_logical_blocks_of_its_disk(tree: Tree) -> None:
+    (tree.sys / "class/block/nvme0n1/queue/logical_block_size").write_text("4096\n")
+    assert [sysfs.logical_block_bytes(name, tree.sys) for name in ("nvme0n1", "nvme0n1p1", "vda")] == [4096, 4096, None]
+
+
 def test_it_follows_what_lies_above_and_below(tree: Tree) -> None:
     assert set(sysfs.above("nvme0n1", tree.sys)) == {"nvme0n1p1", "nvme0n1p2", "md0", "dm-0"}
     assert sysfs.below("dm-0", tree.sys) == ("md0", "nvme0n1p1", "nvme0n1")
