@@ -120,7 +120,7 @@ def _chosen(groups: Iterable[list[Card]]) -> list[Card]:
 
 def _of_trend(row: Row, scale: Scale) -> Card:
     spark = sparkline(row.summary, scale, width=PICTURE[0], height=PICTURE[1])
-    address = trend_address(row)
+    address = trend_address(row.plan, row.target)
     if row.summary.state is State.FROZE:
         return Card("froze", "‖", "Froze", str(row.target), address, f"in run {row.newest_run}", spark=spark)
     step = row.summary.step

@@ -75,7 +75,7 @@ def _tile(row: Row, scale: Scale, *, away: bool) -> Tile:
     return Tile(
         name=str(target),
         model=target.model or target.path,
-        address=trend_address(row),
+        address=trend_address(row.plan, row.target),
         value=summary.text,
         tone=tone or summary.state.value,
         state="○ away" if away else _state(row),

@@ -12,6 +12,7 @@ from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
 from webapp.analysis.verdicts import Row
 from webapp.analysis.words import PERCENT, interval, shown
 from webapp.core import formatting
+from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
@@ -150,7 +151,7 @@ def refused_form(plan: Plan, target: Target, given: Mapping[str, str], problem: 
 
 
 def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
-    """Percent by metric; empty fields are left out. Raises ValueError with a sentence."""
+    """Percent by metric; empty fields are left out. Raises Refusal."""
     tolerance_by_metric = {}
     for key, text in _typed(given).items():
         try:
@@ -158,7 +159,8 @@ def read_tolerances(given: Mapping[str, str]) -> dict[str, float]:
         except ValueError as error:
             metric = known_metric(key)
             label = metric.label if metric else key
-            raise ValueError(f"The tolerance of {label} is {text!r}. Enter a number in percent.") from error
+            sentence = f"The tolerance of {label} is {text!r}. Enter a number in percent."
+            raise Refusal("tolerance_refused", sentence) from error
     return tolerance_by_metric
 
 
@@ -180,7 +182,7 @@ SIDES = {"baseline": "Baseline", "candidate": "Candidate"}
 
 
 @dataclass(frozen=True)
-class AskedSide:
+class ChosenSide:
     """`source` is a filter, "" if none is chosen. `levels` are the chosen ones by `target`, `factor.<name>` or, of an
     import, `label.<name>`."""
 
@@ -190,34 +192,34 @@ class AskedSide:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AcceptanceQuestion:
     """`typed` has the text of each tolerance by metric."""
 
-    sides: tuple[AskedSide, AskedSide]
+    sides: tuple[ChosenSide, ChosenSide]
     ignored: tuple[str, ...]
     typed: Mapping[str, str]
     single_values: bool
 
 
 @dataclass(frozen=True)
-class FoundSide:
-    """`all_rows` are those of the source; `side` has those at the chosen levels that exist."""
+class AcceptanceSide:
+    """`all_rows` are those of the source; `results` has those at the chosen levels that exist."""
 
-    asked: AskedSide
+    chosen: ChosenSide
     all_rows: tuple[ResultRow, ...]
     levels: Mapping[str, str]
-    side: Side
+    results: Side
 
 
-def read_address(query: QueryDict) -> Asked:
+def read_address(query: QueryDict) -> AcceptanceQuestion:
     baseline, candidate = (_side(query, name) for name in SIDES)
     typed = _below(query, PREFIX)
     ignored = tuple(name for name in dict.fromkeys(query.getlist("ignore")) if name in (*FACTORS, UNSTATED))
-    return Asked((baseline, candidate), ignored, typed, query.get("single_values") == "1")
+    return AcceptanceQuestion((baseline, candidate), ignored, typed, query.get("single_values") == "1")
 
 
-def _side(query: QueryDict, name: str) -> AskedSide:
-    return AskedSide(name, query.get(name, "").strip(), _below(query, f"{name}."))
+def _side(query: QueryDict, name: str) -> ChosenSide:
+    return ChosenSide(name, query.get(name, "").strip(), _below(query, f"{name}."))
 
 
 def _below(query: QueryDict, prefix: str) -> dict[str, str]:
@@ -228,35 +230,35 @@ def _below(query: QueryDict, prefix: str) -> dict[str, str]:
 _IMPORT, _RUN = re.compile(r"import=([0-9]{1,9})", re.ASCII), re.compile(r"run=([0-9]{1,9})", re.ASCII)
 
 
-def imported_in(side: AskedSide) -> int | None:
+def imported_in(side: ChosenSide) -> int | None:
     """The number of the import that is all of the side."""
     match = _IMPORT.fullmatch(side.source)
     return int(match[1]) if match else None
 
 
-def run_in(side: AskedSide) -> int | None:
+def run_in(side: ChosenSide) -> int | None:
     """The number of the run that is all of the side, apart from a chosen target."""
     match = _RUN.fullmatch(side.source)
     return int(match[1]) if match and set(side.levels) <= {TARGET} else None
 
 
-def find_side(chosen_side: AskedSide) -> FoundSide:
+def acceptance_side(chosen_side: ChosenSide) -> AcceptanceSide:
     """Raises Refusal."""
     whole_side = read_side(chosen_side.name, chosen_side.source)
     levels, side = at_levels(whole_side, chosen_side.levels)
-    return FoundSide(chosen_side, tuple(whole_side.rows), levels, side)
+    return AcceptanceSide(chosen_side, tuple(whole_side.rows), levels, side)
 
 
 def address_of(baseline: Baseline) -> str:
     """The address of the acceptance test whose baseline is this import."""
     assert baseline.imported is not None
     tolerances = [(key, f"{percent:.15g}") for key, percent in baseline.tolerances.items()]
-    side = AskedSide("baseline", f"import={baseline.imported.number}", baseline.levels)
+    side = ChosenSide("baseline", f"import={baseline.imported.number}", baseline.levels)
     return write_address([side], baseline.ignored, tolerances, single_values=baseline.single_values)
 
 
 def write_address(
-    sides: Iterable[AskedSide], ignored: Iterable[str], tolerances: Iterable[tuple[str, str]], *, single_values: bool
+    sides: Iterable[ChosenSide], ignored: Iterable[str], tolerances: Iterable[tuple[str, str]], *, single_values: bool
 ) -> str:
     """The address that `read_address` reads."""
     pairs = []
@@ -284,20 +286,20 @@ class AcceptanceForm:
     fields: tuple[ToleranceField, ...] = ()
 
 
-def form_of(question: Asked, sides: Sequence[FoundSide]) -> AcceptanceForm:
+def form_of(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide]) -> AcceptanceForm:
     """`sides` has both sides, or is empty."""
     offered = _offered()
     sources = tuple(_source(side, offered) for side in question.sides)
     if len(sides) < 2:
         return AcceptanceForm(sources, question.single_values)
-    theirs, mine = sides
-    only_one = unstated(theirs.side, mine.side)
+    baseline, candidate = sides
+    only_one = unstated(baseline.results, candidate.results)
     counting = () if UNSTATED in question.ignored else [name for name in only_one if name not in question.ignored]
     return AcceptanceForm(
         sources,
         question.single_values,
-        (*_levels(theirs, mine), *_levels(mine, theirs)),
-        _ignored(theirs, mine, question.ignored, only_one),
+        (*_levels(baseline, candidate), *_levels(candidate, baseline)),
+        _ignored(baseline, candidate, question.ignored, only_one),
         tuple(words.label(name) for name in counting),
         tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", text) for metric, text in tolerances(question, sides)),
     )
@@ -316,7 +318,7 @@ def _offered() -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def _source(side: AskedSide, offered: Mapping[str, Sequence[tuple[str, str]]]) -> Choice:
+def _source(side: ChosenSide, offered: Mapping[str, Sequence[tuple[str, str]]]) -> Choice:
     groups = [
         Group(kind, tuple(Option(value, text, value == side.source) for value, text in pairs))
         for kind, pairs in offered.items()
@@ -338,7 +340,7 @@ def side_text(form: AcceptanceForm, name: str) -> str:
     return ", ".join(parts)
 
 
-def _levels(side: FoundSide, other: FoundSide) -> Iterable[Choice]:
+def _levels(side: AcceptanceSide, other: AcceptanceSide) -> Iterable[Choice]:
     """Selects of what one row must not mix, of factors that vary on this side only, and of what is chosen."""
     rows = side.all_rows
     needed = [name for name in (TARGET, *_labels(rows)) if len(levels_of(rows, name)) > 1]
@@ -359,19 +361,19 @@ def _labels(rows: Sequence[ResultRow]) -> list[str]:
     at_one_target: dict[str, list[ResultRow]] = {}
     for row in rows:
         at_one_target.setdefault(level_of(row, TARGET), []).append(row)
-    apart = [
+    separating = [
         key
         for key in (f"{LABEL_PREFIX}{name}" for name in sorted(names))
         if any(len(levels_of(group, key)) > 1 for group in alike.values() if len(group) > 1)
         and any(len(levels_of(group, key)) > 1 for group in at_one_target.values())  # else the target says as much
     ]
-    return apart
+    return separating
 
 
-def _level_choice(side: FoundSide, name: str, texts: Iterable[str]) -> Choice:
+def _level_choice(side: AcceptanceSide, name: str, texts: Iterable[str]) -> Choice:
     options = tuple(Option(text, text, side.levels.get(name) == text) for text in sorted(texts))
-    key = f"{side.asked.name}.{name}"
-    return Choice(f"id-{key}", key, f"{SIDES[side.asked.name]}: {level_label(name)}", (Group("", options),), "all")
+    key = f"{side.chosen.name}.{name}"
+    return Choice(f"id-{key}", key, f"{SIDES[side.chosen.name]}: {level_label(name)}", (Group("", options),), "all")
 
 
 def level_label(name: str) -> str:
@@ -381,26 +383,28 @@ def level_label(name: str) -> str:
     return "Target" if name == TARGET else label_of_fact(name.removeprefix(LABEL_PREFIX))
 
 
-def _ignored(theirs: FoundSide, mine: FoundSide, ignored: Sequence[str], only_one: Sequence[str]) -> Pick:
+def _ignored(
+    baseline: AcceptanceSide, candidate: AcceptanceSide, ignored: Sequence[str], only_one: Sequence[str]
+) -> Pick:
     """Factors that have one level on each side, and not the same; those that only one side states also together."""
     together = Option(UNSTATED, f"All that only one side states ({len(only_one)})", UNSTATED in ignored)
     options = [together] if only_one else []
-    named = {*theirs.side.factors, *mine.side.factors, *(only_one if together.chosen else ())}
-    for name in _names((*theirs.side.rows, *mine.side.rows)):
-        levels = [levels_of(side.side.rows, f"{FACTOR_PREFIX}{name}") for side in (theirs, mine)]
-        apart = levels[0] != levels[1] and all(len(side_levels) == 1 for side_levels in levels)
-        if name not in named and (apart or name in ignored):
+    named = {*baseline.results.factors, *candidate.results.factors, *(only_one if together.chosen else ())}
+    for name in _names((*baseline.results.rows, *candidate.results.rows)):
+        levels = [levels_of(side.results.rows, f"{FACTOR_PREFIX}{name}") for side in (baseline, candidate)]
+        differ = levels[0] != levels[1] and all(len(side_levels) == 1 for side_levels in levels)
+        if name not in named and (differ or name in ignored):
             texts = " | ".join(map(_level_words, levels))
             options.append(Option(name, f"{words.label(name)}: {texts}", name in ignored))
     return Pick("ignore", "Ignored factors", tuple(options))
 
 
-def apart(sides: Sequence[FoundSide]) -> list[str]:
+def differing_levels(sides: Sequence[AcceptanceSide]) -> list[str]:
     """`Queue depth (baseline 32, candidate 1)`: factors of which a level is chosen, and which therefore do not count,
     if the other side has other levels."""
     sentences = []
-    for name in words.in_order({name for side in sides for name in side.side.factors}):
-        levels = [levels_of(side.side.rows, f"{FACTOR_PREFIX}{name}") for side in sides]
+    for name in words.in_order({name for side in sides for name in side.results.factors}):
+        levels = [levels_of(side.results.rows, f"{FACTOR_PREFIX}{name}") for side in sides]
         if levels[0] != levels[1]:
             texts = [_level_words(side_levels) for side_levels in levels]
             sentences.append(f"{words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
@@ -420,10 +424,10 @@ def _points(rows: Iterable[ResultRow]) -> list[Point]:
     return list({row.point_key: row.point for row in rows}.values())
 
 
-def tolerances(question: Asked, sides: Sequence[FoundSide]) -> list[tuple[Metric, str]]:
+def tolerances(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide]) -> list[tuple[Metric, str]]:
     """The metrics that both sides have, each with the text of its tolerance: as typed, or else the defaults. A typed
     metric that only the baseline has stays, because its rows were not measured."""
-    known = [metrics_of(side.side.rows) for side in sides]
+    known = [metrics_of(side.results.rows) for side in sides]
     keys = dict.fromkeys((*COMPARED, *sorted(frozenset[str]().union(*known))))
     offered = [metric for key in keys if key not in NOT_JUDGED and (metric := known_metric(key))]
     both = [metric for metric in offered if all(metric.key in side_metrics for side_metrics in known)]
@@ -436,15 +440,15 @@ def tolerances(question: Asked, sides: Sequence[FoundSide]) -> list[tuple[Metric
     return [(metric, texts.get(metric.key, "")) for metric in offered if metric in both or metric.key in typed]
 
 
-def without_baseline(question: Asked, form: AcceptanceForm) -> list[str]:
+def without_baseline(question: AcceptanceQuestion, form: AcceptanceForm) -> list[str]:
     """The labels of typed metrics that the baseline does not have, and that are not judged."""
     judged = {field.metric.key for field in form.fields}
     return [metric.label for key in question.typed if key not in judged and (metric := known_metric(key))]
 
 
-def _defaults(metrics: Sequence[Metric], sides: Sequence[FoundSide]) -> dict[str, float]:
+def _defaults(metrics: Sequence[Metric], sides: Sequence[AcceptanceSide]) -> dict[str, float]:
     """IOPS of random workloads, else bandwidth, and p99 latency, as far as both sides have them."""
-    random = any("rand" in str(row.point.get("pattern")) for side in sides for row in side.side.rows)
+    random = any("rand" in str(row.point.get("pattern")) for side in sides for row in side.results.rows)
     rate = "iops" if random else "bytes_per_s"
     usual = {rate: DEFAULT_TOLERANCES["iops"], "latency_p99": DEFAULT_TOLERANCES["latency_p99"]}
     known = {metric.key: usual[metric.key] for metric in metrics if metric.key in usual}

@@ -27,11 +27,10 @@ from webapp.screens.trend.acceptance_form import (
     PREFIX,
     SIDES,
     AcceptanceForm,
-    Asked,
-    FoundSide,
-    ToleranceField,
-    apart,
-    find_side,
+    AcceptanceQuestion,
+    AcceptanceSide,
+    acceptance_side,
+    differing_levels,
     form_of,
     imported_in,
     read_address,
@@ -50,10 +49,10 @@ from webapp.trends.two_sides import TARGET, UNSTATED, TwoSides, judge_read, leve
 _NUMBERS = ("Baseline", "Candidate", "Ratio", "Ratio 95 % CI low", "Ratio 95 % CI high", "Tolerance [%]", "Limit")
 
 
-def verdict_table(found: TwoSides) -> Table:
+def verdict_table(judged: TwoSides) -> Table:
     """All factors of the rows are columns; a mean over several cells has no levels. Each row states what the verdict
     leaves open, because a file is read without its page."""
-    points = [found.places[row.cell[0]].point for row in found.rows if row.cell]
+    points = [judged.places[row.cell[0]].point for row in judged.rows if row.cell]
     names = words.in_order({name for point in points for name in point})
     columns = [
         *(Column(heading) for heading in ("Verdict", "Metric", "Unit", "Target", *names, "Direction")),
@@ -62,27 +61,27 @@ def verdict_table(found: TwoSides) -> Table:
         Column("Reason"),
         Column("Limits"),
     ]
-    return Table(columns, _rows(found, names))
+    return Table(columns, _rows(judged, names))
 
 
-def _rows(found: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
-    limits = " ".join(found.limits) or None
-    for row in found.rows:
+def _rows(judged: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
+    limits = " ".join(judged.limits) or None
+    for row in judged.rows:
         ratio = row.ratio
         yield (
             row.missing.capitalize() if row.missing else LABELS[row.outcome], row.metric.label, row.metric.unit,
-            *_place(row, found, names), row.baseline, row.value,
+            *_place(row, judged, names), row.baseline, row.value,
             ratio.value if ratio else None, ratio.low if ratio else None, ratio.high if ratio else None,
             row.tolerance, row.limit, row.single_values, row.why or None, limits,
         )  # fmt: skip
 
 
-def _place(row: Row, found: TwoSides, names: list[str]) -> tuple[str | None, ...]:
+def _place(row: Row, judged: TwoSides, names: list[str]) -> tuple[str | None, ...]:
     """Target, levels and direction."""
     if row.cell is None:
         return (None, *(None for _ in names), f"mean over {row.cells} cells, {row.direction}".removesuffix(", "))
     key, direction = row.cell
-    place = found.places[key]
+    place = judged.places[key]
     levels = (_level(name, place.point[name]) if name in place.point else None for name in names)
     return (place.target or None, *levels, direction)
 
@@ -107,58 +106,58 @@ class Counts:
 
 @page
 def acceptance_page(request: HttpRequest) -> HttpResponse:
-    asked = read_address(request.GET)
-    found: Sequence[FoundSide] = ()
+    question = read_address(request.GET)
+    sides: Sequence[AcceptanceSide] = ()
     try:
-        found = _find(asked)
-        judged = _judge(asked, found) if found else None
+        sides = _sides(question)
+        judged = _judge(question, sides) if sides else None
     except Refusal as refusal:
-        form = _as_typed(form_of(asked, found), asked)
+        form = _as_typed(form_of(question, sides), question)
         return render(request, "screens/acceptance.html", {"form": form, "refusal": str(refusal)}, status=422)
-    form = form_of(asked, found)
+    form = form_of(question, sides)
     context: dict[str, object] = {"form": form}
     if judged:
         context |= _shown(request, form, judged)
-        context |= {"notes": list(_notes(request, asked, form, found, judged)), "judges": _judges(asked, found, form)}
+        context["notes"] = list(_notes(request, question, form, sides, judged))
+        context["judges"] = _judges(question, sides, form)
     return render(request, "screens/acceptance.html", context)
 
 
 @page
 def acceptance_file(request: HttpRequest) -> HttpResponseBase:
     """CSV, in stored units."""
-    asked = read_address(request.GET)
+    question = read_address(request.GET)
     try:
-        found = _find(asked)
-        if not found:
+        sides = _sides(question)
+        if not sides:
             raise Refusal("filter_missing", "Choose a baseline and a candidate.")
-        judged = _judge(asked, found)
+        judged = _judge(question, sides)
     except Refusal as refusal:
         return HttpResponse(str(refusal), status=422, content_type="text/plain")
     return file_response(verdict_table(judged), "sweetspot-acceptance", "csv")
 
 
-def _find(asked: Asked) -> tuple[FoundSide, ...]:
+def _sides(question: AcceptanceQuestion) -> tuple[AcceptanceSide, ...]:
     """Both sides, or nothing while one is not chosen. Raises Refusal."""
-    if not all(side.source for side in asked.sides):
+    if not all(side.source for side in question.sides):
         return ()
-    found = tuple(map(find_side, asked.sides))
-    for one in found:
-        if not one.side.rows:
-            raise Refusal("no_results", f"The {one.asked.name} has no valid results. Choose other results.")
-    return found
+    sides = tuple(map(acceptance_side, question.sides))
+    for side in sides:
+        if not side.results.rows:
+            raise Refusal("no_results", f"The {side.chosen.name} has no valid results. Choose other results.")
+    return sides
 
 
-def _judge(asked: Asked, found: Sequence[FoundSide]) -> TwoSides:
+def _judge(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide]) -> TwoSides:
     """Raises Refusal."""
-    theirs, mine = found
-    typed = {f"{PREFIX}{metric.key}": text for metric, text in tolerances(asked, found)}
+    baseline, candidate = sides
+    typed = {f"{PREFIX}{metric.key}": text for metric, text in tolerances(question, sides)}
     if not typed:
         raise Refusal("no_results", "The baseline and the candidate have no metric in common. Choose other results.")
-    try:
-        wanted = read_tolerances(typed)
-    except ValueError as error:
-        raise Refusal("tolerance_refused", str(error)) from error
-    return judge_read(theirs.side, mine.side, wanted, ignored=asked.ignored, single_values=asked.single_values)
+    return judge_read(
+        baseline.results, candidate.results, read_tolerances(typed),
+        ignored=question.ignored, single_values=question.single_values,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -170,31 +169,25 @@ class Judges:
     test: str
 
 
-def _judges(asked: Asked, found: Sequence[FoundSide], form: AcceptanceForm) -> Judges | None:
+def _judges(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide], form: AcceptanceForm) -> Judges | None:
     """None unless the baseline is an import, and the candidate one run at one target alone."""
-    theirs, mine = asked.sides
-    number = run_in(mine)
-    if imported_in(theirs) is None or number is None:
+    baseline, candidate = question.sides
+    number = run_in(candidate)
+    if imported_in(baseline) is None or number is None:
         return None
-    targets = {row.target_name for row in found[1].side.rows}
+    targets = {row.target_name for row in sides[1].results.rows}
     if len(targets) != 1 or any(BESIDE in name for name in targets):
         return None
-    sides = [replace(one.asked, levels=one.levels) for one in found]
+    chosen_sides = [replace(side.chosen, levels=side.levels) for side in sides]
     typed = [(field.metric.key, field.text) for field in form.fields]
-    test = write_address(sides, asked.ignored, typed, single_values=asked.single_values)
+    test = write_address(chosen_sides, question.ignored, typed, single_values=question.single_values)
     run = Run.objects.select_related("version__plan").get(number=number)
     return Judges(run.version.plan, targets.pop(), test)
 
 
-def _as_typed(form: AcceptanceForm, asked: Asked) -> AcceptanceForm:
-    fields = tuple(
-        ToleranceField(one.metric, one.name, asked.typed.get(one.metric.key, one.text)) for one in form.fields
-    )
-    return replace(form, fields=fields)
-
-
-def _common_targets(sides: Sequence[FoundSide]) -> set[str]:
-    return set.intersection(*(levels_of(one.side.rows, TARGET) for one in sides))
+def _as_typed(form: AcceptanceForm, question: AcceptanceQuestion) -> AcceptanceForm:
+    fields = [replace(field, text=question.typed.get(field.metric.key, field.text)) for field in form.fields]
+    return replace(form, fields=tuple(fields))
 
 
 @dataclass(frozen=True)
@@ -210,9 +203,13 @@ MAX_NAMED = 6  # factors
 
 
 def _notes(
-    request: HttpRequest, asked: Asked, form: AcceptanceForm, sides: Sequence[FoundSide], found: TwoSides
+    request: HttpRequest,
+    question: AcceptanceQuestion,
+    form: AcceptanceForm,
+    sides: Sequence[AcceptanceSide],
+    judged: TwoSides,
 ) -> Iterator[Note]:
-    counts = _counts(found.rows)
+    counts = _counts(judged.rows)
     if counts.single_values:
         have, say = ("has", "It says") if counts.single_values == 1 else ("have", "They say")
         yield Note(
@@ -224,7 +221,7 @@ def _notes(
         text = f"{_count(counts.too_few, 'row')} {_are(counts.too_few)} unclear: a side has fewer than 3 repeats."
         query = _with(request, lambda address: address.update({"single_values": "1"}))
         yield Note(text, "Judge these values by the tolerance alone", query)
-    if form.unstated and not any(row.baseline is not None and row.value is not None for row in found.rows):
+    if form.unstated and not any(row.baseline is not None and row.value is not None for row in judged.rows):
         count, more = len(form.unstated), " and others" if len(form.unstated) > MAX_NAMED else ""
         text = (
             f"{_count(count, 'factor')} {_are(count)} stated by one side only: "
@@ -232,24 +229,25 @@ def _notes(
         )
         query = _with(request, lambda address: address.appendlist("ignore", UNSTATED))
         yield Note(text, "Ignore factors that only one side states", query)
-    if levels := apart(sides):
+    if levels := differing_levels(sides):
         yield Note(f"A level was chosen, so the rows compare different levels: {', '.join(levels)}.")
-    if metrics := without_baseline(asked, form):
+    if metrics := without_baseline(question, form):
         these = "this metric" if len(metrics) == 1 else "these metrics"
         yield Note(f"Not judged: {', '.join(metrics)}. The baseline has no values of {these}.")
-    if found.ignored:
-        labels = ", ".join(words.label(name) for name in found.ignored)
+    if judged.ignored:
+        labels = ", ".join(words.label(name) for name in judged.ignored)
         yield Note(f"Ignored: {labels}. The sides may differ in these factors.")
-    if count := found.shared_results:
+    if count := judged.shared_results:
         yield Note(
             f"{_count(count, 'result')} {_are(count)} on both sides, and left out of the side with more results."
         )
-    if any(place.target for place in found.places.values()) and not _common_targets(sides):
+    targets = [levels_of(side.results.rows, TARGET) for side in sides]
+    if any(place.target for place in judged.places.values()) and not set.intersection(*targets):
         yield Note(
             "The sides have no target in common, so no row has results of both. Choose one target of each side above: "
             "then the rows are compared whatever the target is."
         )
-    if count := found.new_cells:
+    if count := judged.new_cells:
         it = "It is" if count == 1 else "They are"
         yield Note(f"The candidate has {_count(count, 'cell')} that the baseline does not have. {it} not judged.")
 
@@ -269,16 +267,16 @@ def _with(request: HttpRequest, change: Callable[[QueryDict], None]) -> str:
     return address.urlencode()
 
 
-def _shown(request: HttpRequest, form: AcceptanceForm, found: TwoSides) -> Mapping[str, object]:
-    places = {row.cell[0]: found.places[row.cell[0]] for row in found.rows if row.cell}
+def _shown(request: HttpRequest, form: AcceptanceForm, judged: TwoSides) -> Mapping[str, object]:
+    places = {row.cell[0]: judged.places[row.cell[0]] for row in judged.rows if row.cell}
     points = {key: place.point for key, place in places.items()}
     names = [name for name in varying(points.values()) if name != TEST]
     names += [TEST] if any(TEST in point for point in points.values()) else []
     target = {key: place.target for key, place in places.items()}
-    rows = [shown_row(row, points, names, target[row.cell[0]] if row.cell else "") for row in found.rows]
+    rows = [shown_row(row, points, names, target[row.cell[0]] if row.cell else "") for row in judged.rows]
     return {
-        "judged": found,
-        "counts": _counts(found.rows),
+        "judged": judged,
+        "counts": _counts(judged.rows),
         "sides": [side_text(form, name) for name in SIDES],
         "labels": [words.label(name).capitalize() for name in names],
         "by_target": any(target.values()),

@@ -9,6 +9,8 @@ from django.urls import reverse
 
 from webapp.analysis.words import PERCENT, shown
 from webapp.core import formatting
+from webapp.hosts.models import Target
+from webapp.plans.models import Plan
 from webapp.trends.summaries import Row, State, Step
 from worker.contract.workload import TargetKind
 
@@ -70,5 +72,5 @@ def change_of(step: Step) -> Change:
     return Change(size, f"{causes[0]}{more} changed" if causes else "")
 
 
-def trend_address(row: Row) -> str:
-    return f"{reverse('trends')}?{urlencode({'plan': row.plan.slug, 'target': str(row.target)})}"
+def trend_address(plan: Plan, target: Target) -> str:
+    return f"{reverse('trends')}?{urlencode({'plan': plan.slug, 'target': str(target)})}"

@@ -115,7 +115,7 @@ def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
         target=str(row.target),
         model=row.target.model,
         plan=row.plan.title,
-        address=trend_address(row),
+        address=trend_address(row.plan, row.target),
         run=row.newest_run,
         value=summary.text,
         spark=sparkline(summary, scale, width=width, height=height),

@@ -84,35 +84,33 @@ def metrics_of(newest: Sequence[Run], target: Target) -> tuple[list[Metric], Met
     trials = Trial.objects.filter(run__in=newest, target=target).order_by("point_key").distinct("point_key")
     points = list(trials.values_list("point", flat=True))
     workloads = {engine_of(point).WORKLOAD for point in points}
-    own = {metric.name for workload in workloads for metric in ENGINES[workload].METRICS}
-    return [metric for metric in METRICS.values() if metric.column or metric.key in own], default_metric(points)
+    of_engines = {metric.name for workload in workloads for metric in ENGINES[workload].METRICS}
+    metrics = [metric for metric in METRICS.values() if metric.column or metric.key in of_engines]
+    return metrics, default_metric(points)
 
 
-def chosen_metric(query: QueryDict, offered: list[Metric], default: Metric) -> Metric:
-    return next((metric for metric in offered if metric.key == query.get("metric")), default)
-
-
-def choose(query: QueryDict, history: History, offered: list[Metric], metric: Metric) -> Chosen:
-    cells = {cell for one in history.runs for cell in one.cells}
+def choose(query: QueryDict, history: History, metrics: list[Metric], metric: Metric) -> Chosen:
+    """`metrics` are all that can be chosen, `metric` is the chosen one."""
+    cells = {cell for run in history.runs for cell in run.cells}
     points = {key: history.points[key] for key, _ in cells}
     names = varying(points.values())
     levels: dict[str, str] = {}
-    kept = points
+    chosen_points = points
     for name in names:
         text = query.get(f"{FACTOR_PREFIX}{name}", "")
-        left = {key: point for key, point in kept.items() if text and _text(point, name) == text}
-        if left:
-            kept, levels[name] = left, text
-    directions = sorted({direction for key, direction in cells if key in kept})
-    asked = query.get("direction", "")
-    direction = asked if asked in directions else ""
-    metrics = options_of([(one.key, one.label) for one in offered], metric.key)
+        matching = {key: point for key, point in chosen_points.items() if text and _text(point, name) == text}
+        if matching:
+            chosen_points, levels[name] = matching, text
+    directions = sorted({direction for key, direction in cells if key in chosen_points})
+    direction = query.get("direction", "")
+    direction = direction if direction in directions else ""
+    metric_options = options_of([(option.key, option.label) for option in metrics], metric.key)
     choices = (
-        Choice("id-metric", "metric", "Metric", (Group("", metrics),)),
+        Choice("id-metric", "metric", "Metric", (Group("", metric_options),)),
         *(_factor(name, points, levels.get(name, "")) for name in names),
         *([_directions(directions, direction)] if len(directions) > 1 else []),
     )
-    return Chosen(frozenset(kept), direction, choices)
+    return Chosen(frozenset(chosen_points), direction, choices)
 
 
 def _text(point: Point, name: str) -> str:
@@ -132,7 +130,7 @@ def _factor(name: str, points: Mapping[str, Point], chosen: str) -> Choice:
 
 
 def _directions(directions: list[str], chosen: str) -> Choice:
-    options = options_of([(one, one) for one in directions], chosen)
+    options = options_of([(name, name) for name in directions], chosen)
     return Choice("id-direction", "direction", "Direction", (Group("", options),), "all")
 
 
@@ -230,13 +228,13 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
     """Reads all rows itself, because a row that was read before the seal may be older than the seal."""
     plan, target = Plan.objects.get(pk=plan_id), Target.objects.select_related("host").get(pk=target_id)
     runs = runs_of(run_ids)
-    offered, default = metrics_of(runs[-1:], target)
-    metric = chosen_metric(address, offered, default)
+    metrics, default = metrics_of(runs[-1:], target)
+    metric = next((metric for metric in metrics if metric.key == address.get("metric")), default)
     history = read_history(runs, target, metric)
-    chosen = choose(address, history, offered, metric)
+    chosen = choose(address, history, metrics, metric)
     line = trend(history, target, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
-    in_trend = {one.run.pk for one in line.runs}
+    in_trend = {value.run.pk for value in line.runs}
     outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])
     names = varying([cell.point for cell in line.cells])
     return TrendAnswer(
@@ -273,30 +271,27 @@ def _with_plan(run: Run, plan: Plan) -> Run:
 
 def _chart(line: Trend, baseline: Baseline | None, outcomes: Mapping[UUID, Outcome]) -> TrendChart:
     levels = [line.steps[0].old_level, *(step.new_level for step in line.steps)] if line.steps else []
-    known = {one.run.pk: one.value for one in line.runs}
+    steps = [TrendStep(at_ms=(_ms(step.before) + _ms(step.after)) // 2, text=_size(step)) for step in line.steps]
+    value_by_run = {value.run.pk: value.value for value in line.runs}
     return TrendChart(
         label=line.metric.label,
         shown_as=line.metric.shown_as,
-        points=tuple(_point(one, outcomes.get(one.run.pk)) for one in line.runs),
-        steps=tuple(TrendStep(at_ms=_middle_ms(step), text=_size(step)) for step in line.steps),
+        points=tuple(_point(value, outcomes.get(value.run.pk)) for value in line.runs),
+        steps=tuple(steps),
         levels=tuple(levels),
-        baseline=known.get(baseline.run_id) if baseline and baseline.run_id else None,
+        baseline=value_by_run.get(baseline.run_id) if baseline and baseline.run_id else None,
     )
 
 
-def _point(one: RunValue, outcome: Outcome | None) -> TrendPoint:
+def _point(value: RunValue, outcome: Outcome | None) -> TrendPoint:
     return TrendPoint(
-        run=one.run.number, at_ms=_ms(one), value=one.value, low=one.low, high=one.high,
+        run=value.run.number, at_ms=_ms(value), value=value.value, low=value.low, high=value.high,
         verdict=LABELS[outcome] if outcome else "",
     )  # fmt: skip
 
 
-def _ms(one: RunValue) -> int:
-    return round(1000 * one.at.timestamp())
-
-
-def _middle_ms(step: Step) -> int:
-    return (_ms(step.before) + _ms(step.after)) // 2
+def _ms(value: RunValue) -> int:
+    return round(1000 * value.at.timestamp())
 
 
 def _size(step: Step) -> str:
@@ -309,23 +304,23 @@ def _step_row(step: Step, metric: Metric) -> StepRow:
     return StepRow(step, _size(step), "better" if better else "worse", levels)
 
 
-def _run_row(value: RunValue, found: Trend, outcomes: Mapping[UUID, Outcome]) -> RunRow:
-    show = found.metric.format
+def _run_row(value: RunValue, line: Trend, outcomes: Mapping[UUID, Outcome]) -> RunRow:
+    show = line.metric.format
     interval = f"{show(value.low)} to {show(value.high)}" if value.low is not None else "–"
-    step = next((_size(step) for step in found.steps if step.after is value), "")
+    step = next((_size(step) for step in line.steps if step.after is value), "")
     return RunRow(value, show(value.value), interval, outcomes.get(value.run.pk), value.changed, step)
 
 
-def _cell_rows(found: Trend, names: tuple[str, ...], plan: Plan, target: Target) -> list[CellRow]:
-    base = {"plan": plan.slug, "target": str(target), "metric": found.metric.key}
-    show = found.metric.format
+def _cell_rows(line: Trend, names: tuple[str, ...], plan: Plan, target: Target) -> list[CellRow]:
+    base = {"plan": plan.slug, "target": str(target), "metric": line.metric.key}
+    show = line.metric.format
     return [
         CellRow(
             words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
             shown(cell.last / cell.first, PERCENT),
             urlencode(base | cell_address(cell.point, cell.direction, names)),
         )
-        for cell in found.cells
+        for cell in line.cells
     ]  # fmt: skip
 
 
@@ -336,7 +331,7 @@ def _list(request: HttpRequest) -> HttpResponse:
     all_rows = summaries()
     rows = [row for row in all_rows if plan in (None, row.plan) and target in (None, row.target)]
     if (plan or target) and len(rows) == 1:
-        return redirect(trend_address(rows[0]))
+        return redirect(trend_address(rows[0].plan, rows[0].target))
     context = {
         "plan": plan, "target": target, "has_others": bool(all_rows),
         "is_making": not all_rows and Run.objects.filter(state=RunState.DONE).exists(),
@@ -348,7 +343,7 @@ def _list(request: HttpRequest) -> HttpResponse:
 def baseline_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - the framework gives it
     """The trend that the baseline belongs to."""
     baseline = get_object_or_404(baselines(), pk=pk)
-    return redirect(_address(baseline.plan, baseline.target))
+    return redirect(trend_address(baseline.plan, baseline.target))
 
 
 @operator_action
@@ -362,7 +357,7 @@ def set_baseline_run(request: HttpRequest) -> HttpResponse:
     try:
         made = set_baseline(
             run=_run(plan, target, given.get("run", "")), target=target,
-            tolerances=_tolerances(given.dict()), by=person(request),
+            tolerances=read_tolerances(given.dict()), by=person(request),
         )  # fmt: skip
     except Refusal as refusal:
         return show(request, plan, target, refused_form(plan, target, given.dict(), refusal.message))
@@ -378,13 +373,13 @@ def set_import(request: HttpRequest) -> HttpResponse:
         raise Http404("There is no such plan or target.")
     before = baselines().filter(plan=plan, target=target).first()
     address = request.POST.get("test", "")
-    asked = read_address(QueryDict(address))
-    side = asked.sides[0]
+    question = read_address(QueryDict(address))
+    side = question.sides[0]
     try:
         made = set_import_baseline(
-            plan=plan, target=target, imported=_import(imported_in(side)), levels=side.levels, ignored=asked.ignored,
-            single_values=asked.single_values, by=person(request),
-            tolerances=_tolerances({f"{PREFIX}{key}": text for key, text in asked.typed.items()}),
+            plan=plan, target=target, imported=_import(imported_in(side)), levels=side.levels, ignored=question.ignored,
+            single_values=question.single_values, by=person(request),
+            tolerances=read_tolerances({f"{PREFIX}{key}": text for key, text in question.typed.items()}),
         )  # fmt: skip
     except Refusal as refusal:
         messages.error(request, str(refusal))
@@ -395,29 +390,22 @@ def set_import(request: HttpRequest) -> HttpResponse:
 def _is_set(request: HttpRequest, made: Baseline, before: Baseline | None) -> HttpResponse:
     words = f"The baseline of {made} is {made.name}."
     messages.success(request, _with_undo(request, words, before) if before else words)
-    return redirect(_address(made.plan, made.target))
+    return redirect(trend_address(made.plan, made.target))
 
 
 def _import(number: int | None) -> Import:
-    found = Import.objects.filter(number=number).first() if number is not None else None
-    if found is None:
+    imported = Import.objects.filter(number=number).first() if number is not None else None
+    if imported is None:
         raise Refusal("import_unknown", "Choose an import or a reference as the baseline.")
-    return found
+    return imported
 
 
 def _run(plan: Plan, target: Target, number: str) -> Run:
-    found = Run.objects.filter(version__plan=plan, targets=target).select_related("version__plan")
-    run = found.filter(number=number).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
+    runs = Run.objects.filter(version__plan=plan, targets=target).select_related("version__plan")
+    run = runs.filter(number=number).first() if number.isascii() and number.isdigit() and len(number) < 10 else None
     if run is None:
         raise Refusal("run_unknown", "Choose a run of this plan at this target.")
     return run
-
-
-def _tolerances(given: dict[str, str]) -> dict[str, float]:
-    try:
-        return read_tolerances(given)
-    except ValueError as error:
-        raise Refusal("tolerance_refused", str(error)) from error
 
 
 @operator_action
@@ -426,7 +414,7 @@ def remove_baseline_run(request: HttpRequest, pk: int) -> HttpResponse:
     removed = _with_undo(request, f"{baseline} no longer has a baseline.", baseline)
     remove_baseline(baseline=baseline, by=person(request))
     messages.success(request, removed)
-    return redirect(_address(baseline.plan, baseline.target))
+    return redirect(trend_address(baseline.plan, baseline.target))
 
 
 def _with_undo(request: HttpRequest, words: str, before: Baseline) -> SafeString:
@@ -438,7 +426,3 @@ def _with_undo(request: HttpRequest, words: str, before: Baseline) -> SafeString
     given |= {"run": str(before.run.number)}
     given |= {f"{PREFIX}{key}": str(percent) for key, percent in before.tolerances.items()}
     return with_undo(request, words, reverse("set_baseline"), given=given.items())
-
-
-def _address(plan: Plan, target: Target) -> str:
-    return f"{reverse('trends')}?{urlencode({'plan': plan.slug, 'target': str(target)})}"
