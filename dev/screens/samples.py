@@ -34,7 +34,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     from webapp.runs.models import Run, RunState
     from webapp.schedules.models import Schedule, Trigger
     from webapp.schedules.services import ScheduleSpec, create_schedule
-    from webapp.screens.outcome import outcome
+    from webapp.screens.outcome import outcome_of
     from webapp.tests.samples import make_notice
     from webapp.trends.models import Baseline
     from webapp.trends.selectors import judged_metrics
@@ -67,7 +67,7 @@ def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
         if run:
             target = run.targets.select_related("host").first()
             copied = copy_plan(version=run.version, by=admin)  # built-in plans cannot be edited
-            query = outcome(run).url.partition("?")[2] or "x=iodepth"
+            query = outcome_of(run).url.partition("?")[2] or "x=iodepth"
             saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
             yearly = ScheduleSpec(
                 name=SCHEDULE, version=run.version, targets=list(run.targets.all()), trigger=Trigger.CRON,

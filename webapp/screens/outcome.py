@@ -34,7 +34,7 @@ class Outcome:
     failures: str  # how many trials failed, and the first reason
 
 
-def outcome(run: Run) -> Outcome:
+def outcome_of(run: Run) -> Outcome:
     return outcomes([run])[0]
 
 

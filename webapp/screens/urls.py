@@ -8,7 +8,7 @@ from webapp.screens.bench import picker, product_page, summary
 from webapp.screens.bench import views as bench_views
 from webapp.screens.explore import embed, saved, share
 from webapp.screens.explore import views as explore_views
-from webapp.screens.hosts import differences, groups, manage, target_page
+from webapp.screens.hosts import groups, inventory_comparison, manage, target_page
 from webapp.screens.hosts import views as hosts
 from webapp.screens.imports import upload_views
 from webapp.screens.imports import views as imports
@@ -67,7 +67,7 @@ urlpatterns: list[URLPattern] = [
     path("hosts/<slug:slug>/targets/<str:target>/purge/<int:action>/stop/", target_page.stop, name="host_purge_stop"),
     path("hosts/<slug:slug>/targets/<str:target>/setting/", target_page.setting, name="host_setting"),
     path("hosts/<slug:slug>/targets/<str:target>/endurance/", target_page.endurance, name="host_endurance"),
-    path("hosts/<slug:slug>/differences/", differences.host_differences, name="host_differences"),
+    path("hosts/<slug:slug>/differences/", inventory_comparison.host_differences, name="host_differences"),
     path("hosts/<slug:slug>/manage/", manage.manage_page, name="host_manage"),
     path("hosts/<slug:slug>/rename/", manage.rename, name="host_rename"),
     path("hosts/<slug:slug>/maintenance/", manage.maintenance, name="host_maintenance"),

@@ -105,11 +105,11 @@ def rows_of(draft: Draft) -> list[Row]:
     targets: dict[UUID, list[Target]] = {}
     for target in Target.objects.filter(host__in=hosts.values(), in_policy=True).order_by("slug"):
         targets.setdefault(target.host_id, []).append(target)
-    there = [(hosts[member.host], member) for member in draft.members if member.host in hosts]
-    last = len(there) - 1
+    known = [(hosts[member.host], member) for member in draft.members if member.host in hosts]
+    last = len(known) - 1
     return [
         Row(host, member, targets.get(host.pk, []), (("up", "↑", place == 0), ("down", "↓", place == last)))
-        for place, (host, member) in enumerate(there)
+        for place, (host, member) in enumerate(known)
     ]
 
 
@@ -124,7 +124,7 @@ def groups_with_schedules() -> "Prefetch[str]":
     return Prefetch("schedules", Schedule.objects.filter(deleted_at=None).order_by("name"), to_attr="used_by")
 
 
-def _found(slug: str) -> HostGroup:
+def _group(slug: str) -> HostGroup:
     group = host_groups().prefetch_related(groups_with_schedules()).filter(slug=slug).first()
     if group is None:
         raise Http404(f"There is no host group {slug}.")
@@ -153,7 +153,7 @@ def show_new_group(request: HttpRequest) -> HttpResponse:
 
 @page
 def show_group(request: HttpRequest, slug: str) -> HttpResponse:
-    group = _found(slug)
+    group = _group(slug)
     return _show(request, draft_of(group), group)
 
 
@@ -173,7 +173,7 @@ def save_new_group(request: HttpRequest) -> HttpResponse:
 
 @operator_action
 def save_group(request: HttpRequest, slug: str) -> HttpResponse:
-    group, draft = _found(slug), draft_from(request.POST)
+    group, draft = _group(slug), draft_from(request.POST)
     if "do" in request.POST:
         return _show(request, draft, group, unsaved=True)
     try:
@@ -204,7 +204,7 @@ def _show(
 
 @operator_action
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    group = _found(slug)
+    group = _group(slug)
     before = [("slug", slug), *fields_of(draft_of(group))]
     try:
         delete_group(group=group, by=person(request))

@@ -108,17 +108,17 @@ def _line_made(request: HttpRequest, *, slug: str = "", host: Host | None = None
 
 @admin_page
 def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
-    made, token = _called(reference), one_time_secrets.take(request, f"enrolment {reference}")
-    again = made.host if made.used_at is None else None
+    enrolment, token = _called(reference), one_time_secrets.take(request, f"enrolment {reference}")
+    again = enrolment.host if enrolment.used_at is None else None
     key_id, _ = signing_key()
     context = {
-        "slug": again.slug if again else made.host_slug,
+        "slug": again.slug if again else enrolment.host_slug,
         "again": again,
         "line": install_line(token=token, key=key_id, again=again is not None) if token else "",
         "fingerprint": key_id,
         "build_command": "" if built_wheelhouse() else COMMAND,
         "minutes": settings.ENROLMENT_SECONDS // 60,
-        "made": made,
+        "made": enrolment,
         "enrolments": list(open_enrolments()),
     }
     return one_time_secrets.render_once(request, "screens/add_host.html", context)

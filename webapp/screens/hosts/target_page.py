@@ -58,7 +58,7 @@ class PurgeRow:
 
     action: HostAction
     label: str
-    said: str
+    outcome: str  # the current phase, or the reason of a failure
     verified: str
 
     @property
@@ -88,11 +88,18 @@ def _offers(target: Target) -> list[Offer]:
 
 def _rows(target: Target) -> list[PurgeRow]:
     actions = HostAction.objects.filter(target=target).exclude(purge="").select_related("attempt", "by")[:ACTIONS_SHOWN]
-    return [PurgeRow(a, PURGE_LABELS.get(a.purge, a.purge), _said(a.attempt), _verified(a.attempt)) for a in actions]
+    return [
+        PurgeRow(
+            action,
+            PURGE_LABELS.get(action.purge, action.purge),
+            _outcome(action.attempt),
+            _verified(action.attempt),
+        )
+        for action in actions
+    ]
 
 
-def _said(attempt: Attempt) -> str:
-    """The current phase, or the reason of a failure."""
+def _outcome(attempt: Attempt) -> str:
     return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "order sent"
 
 

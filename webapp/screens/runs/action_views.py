@@ -44,20 +44,20 @@ WAITING_SHOWN = 10
 
 @page
 def queue_page(request: HttpRequest) -> HttpResponse:
-    found = queues()
+    host_queues = queues()
     waiting = occurrences_waiting()
     context = {
-        "queues": found,
-        "runs": _runs(found),
+        "queues": host_queues,
+        "runs": _waiting_runs(host_queues),
         "occurrences_waiting": waiting[:WAITING_SHOWN],
         "waiting_count": waiting.count(),
     }
     return render(request, "screens/queue.html", context)
 
 
-def _runs(found: list[HostQueue]) -> list[Run]:
-    """The waiting runs, each once: a run may wait on several hosts."""
-    runs = {entry.run.pk: entry.run for queue in found for entry in queue.entries}
+def _waiting_runs(host_queues: list[HostQueue]) -> list[Run]:
+    """Each once: a run may wait on several hosts."""
+    runs = {entry.run.pk: entry.run for queue in host_queues for entry in queue.entries}
     return list(runs.values())
 
 
@@ -95,7 +95,7 @@ class BulkAction:
     of the opposite action."""
 
     act: Callable[[Run, str, User], list[str] | None]
-    said: str  # after the number of runs
+    outcome: str  # after the number of runs
     undo: str = ""
 
 
@@ -130,7 +130,7 @@ def bulk(request: HttpRequest, action: str) -> HttpResponse:
     numbers = [int(text) for text in request.POST.getlist("run") if text.isdecimal() and len(text) < 10]
     done, refused = _on_each(ACTIONS[action], Run.objects.filter(number__in=numbers[:MAX_RUNS]), request)
     if done:
-        messages.success(request, _said(request, ACTIONS[action], done))
+        messages.success(request, _outcome(request, ACTIONS[action], done))
     if refused:
         messages.error(request, _refusals(refused))
     if not done and not refused:
@@ -152,10 +152,10 @@ def _on_each(
     return done, refused
 
 
-def _said(request: HttpRequest, action: BulkAction, done: Mapping[int, list[str] | None]) -> str:
+def _outcome(request: HttpRequest, action: BulkAction, done: Mapping[int, list[str] | None]) -> str:
     """With a form that undoes the action on the runs that it changed, if there is one."""
     named = f"Run {next(iter(done))} is" if len(done) == 1 else f"{len(done)} runs are"
-    words = f"{named} {action.said}."
+    words = f"{named} {action.outcome}."
     changed = {number: tags for number, tags in done.items() if tags != []}
     if not (action.undo and changed):
         return words
@@ -186,9 +186,8 @@ def _trial(run: int, number: int) -> Trial:
 
 @operator_action
 def trial_invalid(request: HttpRequest, number: int, trial: int) -> HttpResponse:
-    found = _trial(number, trial)
     try:
-        mark_trial(trial=found, reason=request.POST.get("reason", ""), by=person(request))
+        mark_trial(trial=_trial(number, trial), reason=request.POST.get("reason", ""), by=person(request))
         words = f"The results of trial {trial} are marked as invalid and left out of comparisons."
         messages.info(request, with_undo(request, words, reverse("trial_valid", args=[number, trial])))
     except Refusal as refusal:
@@ -198,9 +197,8 @@ def trial_invalid(request: HttpRequest, number: int, trial: int) -> HttpResponse
 
 @operator_action
 def trial_valid(request: HttpRequest, number: int, trial: int) -> HttpResponse:
-    found = _trial(number, trial)
     try:
-        trust_trial(trial=found, by=person(request))
+        trust_trial(trial=_trial(number, trial), by=person(request))
         messages.info(request, f"The results of trial {trial} are valid again.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
@@ -230,15 +228,15 @@ def run_valid(request: HttpRequest, number: int) -> HttpResponse:
 def plan_check(request: HttpRequest, number: int, key: str) -> HttpResponse:
     """Open the plan that would confirm or refute a finding in the plan editor, unsaved."""
     run = _run(number)
-    experiment = next((each.next for each in run_answer(run).findings if each.key == key), None)
+    experiment = next((finding.next for finding in run_answer(run).findings if finding.key == key), None)
     if experiment is None:
         messages.error(request, f"Run {number} has no such finding with a plan. Reload the page.")
         return redirect("run", number=number)
     data = data_of(draft_of(read(experiment.plan)))
-    known = {str(target): str(target.pk) for target in run.targets.select_related("host")}
-    data.setlist("target", [known[name] for name in experiment.targets if name in known])
-    said = f"A plan to check a finding of run {number}. It is not saved yet. {experiment.sentence}"
-    keep(request, reverse("new_plan"), data, said)
+    ids = {str(target): str(target.pk) for target in run.targets.select_related("host")}
+    data.setlist("target", [ids[name] for name in experiment.targets if name in ids])
+    message = f"A plan to check a finding of run {number}. It is not saved yet. {experiment.sentence}"
+    keep(request, reverse("new_plan"), data, message)
     return redirect("new_plan")
 
 
@@ -261,11 +259,13 @@ def _run(number: int) -> Run:
     return get_object_or_404(Run.objects.select_related("version__plan"), number=number)
 
 
-def _act(request: HttpRequest, action: Callable[[], str]) -> None:
+def _act(request: HttpRequest, number: int, action: Callable[[], str]) -> HttpResponse:
+    """Show what the action returns, or its refusal, on the page of the form."""
     try:
         messages.info(request, action())
     except Refusal as refusal:
         messages.error(request, str(refusal))
+    return _back(request, number)
 
 
 def _back(request: HttpRequest, number: int) -> HttpResponse:
@@ -295,8 +295,7 @@ def pause(request: HttpRequest, number: int) -> HttpResponse:
         pause_run(run=_run(number), by=person(request))
         return f"Run {number} is paused. The current trial finishes; no new trial starts."
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 @operator_action
@@ -305,8 +304,7 @@ def resume(request: HttpRequest, number: int) -> HttpResponse:
         resume_run(run=_run(number), by=person(request))
         return f"Run {number} resumed."
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 @operator_action
@@ -319,8 +317,7 @@ def skip(request: HttpRequest, number: int) -> HttpResponse:
         reason = request.POST.get("reason", "")
         return _skipped_text(skip_trials(run=run, numbers=numbers, reason=reason, by=person(request)))
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 def _numbers(texts: Sequence[str]) -> list[int]:
@@ -333,7 +330,7 @@ def _of_point(run: Run, number: str) -> list[int]:
         return []
     trial = get_object_or_404(run.trials.numbered(int(number)))
     same = run.trials.filter(point_key=trial.point_key, target=trial.target_id, state=TrialState.PLANNED)
-    return [each.number for each in same.only("index")]
+    return [planned.number for planned in same.only("index")]
 
 
 def _skipped_text(skipped: Skipped) -> str:
@@ -351,8 +348,7 @@ def arm(request: HttpRequest, number: int) -> HttpResponse:
         arm_run(run=_run(number), serials=_serials(request), by=person(request))
         return f"Run {number} is armed and continues."
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 @operator_action
@@ -362,8 +358,7 @@ def disarm(request: HttpRequest, number: int) -> HttpResponse:
             return f"Run {number} was not armed."
         return f"Run {number} is disarmed. It overwrites nothing until somebody arms it again."
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 def _serials(request: HttpRequest) -> list[str]:
@@ -374,7 +369,7 @@ def _serials(request: HttpRequest) -> list[str]:
 def again(request: HttpRequest, number: int) -> HttpResponse:
     """Redirect to the new run, or back to the old one with the reason for a refusal."""
     try:
-        made = run_again(
+        new_run = run_again(
             run=_run(number),
             by=person(request),
             same_seed=request.POST.get("seed") == "same",
@@ -386,7 +381,7 @@ def again(request: HttpRequest, number: int) -> HttpResponse:
     except Refusal as refusal:
         messages.error(request, f"Not started: {refusal}")
         return redirect("run", number=number)
-    return redirect("run", number=made.number)
+    return redirect("run", number=new_run.number)
 
 
 @operator_action
@@ -398,8 +393,7 @@ def note(request: HttpRequest, number: int) -> HttpResponse:
         add_note(run=run, trial=trial, text=request.POST.get("text", ""), by=person(request))
         return "Note added."
 
-    _act(request, action)
-    return _back(request, number)
+    return _act(request, number, action)
 
 
 @operator_action

@@ -293,46 +293,42 @@ def build_pivot(
     numeric = [name for name in varying if name in FACTORS and FACTORS[name].numeric]
     axes = sorted(numeric, key=lambda name: _AXES_FIRST.index(name) if name in _AXES_FIRST else len(_AXES_FIRST))
     layouts = (_Layout(trials, row, column) for row, column in permutations(axes, 2))
-    layout = next((each for each in layouts if each.fits), None)
+    layout = next((candidate for candidate in layouts if candidate.fits), None)
     if layout is None:
         return None
     titles = [name for name in varying if name not in (layout.row, layout.column)]
+    several_targets = len({trial.target_id for trial in trials}) > 1
+    several_parts = len({trial.part for trial in trials}) > 1
     make_title, make_cell = (
-        partial(_title, titles, *_several(trials)),
-        partial(_cell, partial(trial_addresses(), run.number), _by_number(cells), own_metric),
+        partial(_title, titles, several_targets, several_parts),
+        partial(_cell, partial(trial_addresses(), run.number), {cell.trial: cell for cell in cells}, own_metric),
     )
     return Pivot(
         row_label=points.label(layout.row),
         column_label=points.label(layout.column),
-        tables=tuple(_table(layout, found, make_title, make_cell) for found in layout.tables.values()),
+        tables=tuple(_table(layout, places, make_title, make_cell) for places in layout.tables.values()),
     )
-
-
-def _several(trials: Sequence[Trial]) -> tuple[bool, bool]:
-    """Whether there are several targets, and several parts of the plan."""
-    return len({trial.target_id for trial in trials}) > 1, len({trial.part for trial in trials}) > 1
-
-
-def _by_number(cells: Iterable[LiveCell]) -> dict[int, LiveCell]:
-    return {cell.trial: cell for cell in cells}
 
 
 def _table(
     layout: _Layout,
-    found: Mapping[Place, Sequence[Trial]],
+    trials_by_place: Mapping[Place, Sequence[Trial]],
     make_title: Callable[[Trial], str],
     make_cell: Callable[[Sequence[Trial]], PivotCell],
 ) -> PivotTable:
-    columns = layout.levels(found, 1)
+    columns = layout.levels(trials_by_place, 1)
     return PivotTable(
-        title=make_title(next(iter(found.values()))[0]),
+        title=make_title(next(iter(trials_by_place.values()))[0]),
         columns=tuple(points.level(layout.column, level) for level in columns),
         rows=tuple(
             PivotRow(
                 points.level(layout.row, row),
-                tuple(make_cell(found[row, column]) if (row, column) in found else None for column in columns),
+                tuple(
+                    make_cell(trials_by_place[row, column]) if (row, column) in trials_by_place else None
+                    for column in columns
+                ),
             )
-            for row in layout.levels(found, 0)
+            for row in layout.levels(trials_by_place, 0)
         ),
     )
 
@@ -345,8 +341,8 @@ def _cell(
     return PivotCell(numbers, address_of(numbers[0]), text)
 
 
-def _title(names: Sequence[str], targets: bool, parts: bool, trial: Trial) -> str:
+def _title(names: Sequence[str], several_targets: bool, several_parts: bool, trial: Trial) -> str:
     """The pattern and other varying levels, and the target and the part of the plan if there are several."""
     texts = [points.in_words(trial.point, names)] if names else []
-    texts += [trial.place] if targets else []
-    return " · ".join([*([trial.part] if parts else []), *texts])
+    texts += [trial.place] if several_targets else []
+    return " · ".join([*([trial.part] if several_parts else []), *texts])

@@ -39,6 +39,7 @@ from webapp.runs.models import (
 )
 from webapp.runs.reasons import sentence
 from webapp.runs.selectors import RunProgress, progress
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words, quiet_for
@@ -122,13 +123,12 @@ def setting_rows(run: Run) -> list[SettingRow]:
     groups: dict[tuple[str, str, str], list[SettingChange]] = {}
     for change in changes[:MAX_CHANGES]:
         groups.setdefault((change.attempt.host.slug, change.device, change.name), []).append(change)
-    return [_setting_row(run, *key, found) for key, found in sorted(groups.items())]
+    return [_setting_row(run, *key, of_setting) for key, of_setting in sorted(groups.items())]
 
 
-def _setting_row(run: Run, host: str, device: str, name: str, found: Sequence[SettingChange]) -> SettingRow:
-    made = [change for change in found if not change.restoring]
-    backs = [change for change in found if change.restoring]
-    words, trouble = _put_back(run, backs)
+def _setting_row(run: Run, host: str, device: str, name: str, changes: Sequence[SettingChange]) -> SettingRow:
+    made = [change for change in changes if not change.restoring]
+    words, trouble = _put_back(run, [change for change in changes if change.restoring])
     return SettingRow(
         name=name,
         device=device,
@@ -141,10 +141,10 @@ def _setting_row(run: Run, host: str, device: str, name: str, found: Sequence[Se
     )
 
 
-def _put_back(run: Run, backs: Sequence[SettingChange]) -> tuple[str, bool]:
-    if not backs:
-        return ("not yet", False) if run.ended_at is None else ("nothing to restore", False)
-    last = backs[-1]
+def _put_back(run: Run, restorations: Sequence[SettingChange]) -> tuple[str, bool]:
+    if not restorations:
+        return ("not yet" if run.ended_at is None else "nothing to restore"), False
+    last = restorations[-1]
     if last.restored:
         return f"to {last.observed}", False
     return f"not restored: {last.note or 'no reason given'}", True
@@ -164,8 +164,8 @@ def observed(run: Run) -> list[Observed]:
     streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
     counted = streams.values_list("configuration", "engine_version").annotate(streams=Count("pk"))
     rows = list(counted.order_by("-streams", "configuration", "engine_version"))
-    known = Configuration.objects.in_bulk([digest for digest, _, _ in rows])
-    return [Observed(known[digest].facts, count, version) for digest, version, count in rows]
+    configurations = Configuration.objects.in_bulk([digest for digest, _, _ in rows])
+    return [Observed(configurations[digest].facts, count, version) for digest, version, count in rows]
 
 
 SAMPLES_AT_ONCE = 3_000
@@ -176,7 +176,6 @@ WRONG_CLOCK_MS = 1_500  # a smaller offset is the delay of a report
 MAX_TIME_MS = 250_000_000_000_000  # the year 9892: with the overlap, within Python's years
 MAX_STREAM = 2**15 - 1
 NOT_RUN = ("run_cancelled", "run_cancelled_before")  # the run says so itself: no problem of the trial
-ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
 class BadCursor(ValueError):
@@ -236,7 +235,7 @@ def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
         number=run.number,
         state=run.state,
         state_label=run.get_state_display(),
-        ended=run.state in ENDED,
+        ended=run.state in ENDED_RUN_STATES,
         total=state.total,
         done=state.done,
         failed=state.failed,
@@ -257,7 +256,7 @@ def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
 
 def _progress(run: Run, state: RunProgress) -> int:
     """A run that was cancelled early is not shown as complete: trials that did not run do not count."""
-    return state.done + state.failed + (0 if run.state in ENDED else state.cancelled)
+    return state.done + state.failed + (0 if run.state in ENDED_RUN_STATES else state.cancelled)
 
 
 def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
@@ -272,14 +271,14 @@ def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
 
 def _latest_attempts(ordered: QuerySet[Attempt]) -> list[Attempt]:
     """The latest attempts that together have SAMPLES_AT_FIRST samples."""
-    newest, found, samples = ordered.reverse(), list[Attempt](), 0
+    newest, latest, samples = ordered.reverse(), list[Attempt](), 0
     while samples < SAMPLES_AT_FIRST:
-        more = list(newest[len(found) : len(found) + ATTEMPTS_AT_ONCE])
-        found += more
+        more = list(newest[len(latest) : len(latest) + ATTEMPTS_AT_ONCE])
+        latest += more
         samples += Sample.objects.filter(attempt__in=more).count()
         if len(more) < ATTEMPTS_AT_ONCE:
             break
-    return found[::-1]
+    return latest[::-1]
 
 
 def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
@@ -298,13 +297,13 @@ def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
 def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     """At most SAMPLES_AT_ONCE rows, whole seconds only, and whether there are more."""
     attempts = _unseen_attempts(run, cursor)
-    known = {attempt.pk: attempt for attempt in attempts}
-    unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=known).defer("latency")
+    attempt_by_id = {attempt.pk: attempt for attempt in attempts}
+    unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=attempt_by_id).defer("latency")
     unseen = unseen.order_by("attempt__sequence", "offset_ms", "stream", "direction")
     start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
     rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
     for row in rows:
-        row.attempt = known[row.attempt_id]
+        row.attempt = attempt_by_id[row.attempt_id]
     if len(rows) <= SAMPLES_AT_ONCE:
         return rows, False
     cut = rows[-1]
@@ -415,14 +414,15 @@ def _live_values(results: QuerySet[Result]) -> dict[int, list[LiveValue]]:
         "trial__index", "id", "point_key", "direction", "iops", "bytes_per_s", "latency_mean_ns", "p99_ns", "metrics",
     )  # fmt: skip
     rows = list(results.values_list(*columns))
-    known = POINTS.get({key: id_ for _, id_, key, *_ in rows})
+    point_by_key = POINTS.get({key: id_ for _, id_, key, *_ in rows})
     values: dict[int, list[LiveValue]] = {}
     for index, _, key, direction, iops, bytes_per_s, mean_ns, p99_ns, metrics in rows:
-        metric = METRICS[engine_of(known[key]).DEFAULT_METRIC]
-        own = None if metric.column else metrics.get(metric.key)
+        metric = METRICS[engine_of(point_by_key[key]).DEFAULT_METRIC]
+        engine_value = None if metric.column else metrics.get(metric.key)
         value = LiveValue(
-            direction=stream_direction(known[key], direction), iops=iops, bytes_per_s=bytes_per_s, mean_ns=mean_ns,
-            p99_ns=p99_ns, own=own, own_text="" if own is None else metric.format(own),
+            direction=stream_direction(point_by_key[key], direction), iops=iops, bytes_per_s=bytes_per_s,
+            mean_ns=mean_ns, p99_ns=p99_ns, own=engine_value,
+            own_text="" if engine_value is None else metric.format(engine_value),
         )  # fmt: skip
         values.setdefault(index, []).append(value)
     return values
@@ -433,7 +433,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
     these = trials.order_by().values("pk")
     results = Result.objects.filter(trial__in=these).order_by("stream_run__stream", "direction")
     values = _live_values(results)
-    said, labels = kernel_lines_of(these), dict(TrialState.choices)
+    kernel_lines, labels = kernel_lines_of(these), dict(TrialState.choices)
     columns = (
         "pk", "index", "state", "invalid_reason", "run__invalid_reason", "reason_code", "reason_fields",
         "skipped_by__username",
@@ -445,7 +445,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             state_label=labels[state],
             reason="" if code in NOT_RUN else sentence(code, fields, skipped_by or ""),
             invalid=why or run_why,
-            kernel_lines=said.get(pk, 0),
+            kernel_lines=kernel_lines.get(pk, 0),
             values=tuple(values.get(index, ())),
         )
         for pk, index, state, why, run_why, code, fields, skipped_by in trials.values_list(*columns)
@@ -493,7 +493,9 @@ class SharedAnswers:
 
     def _drop_stale(self) -> None:
         if len(self._answers) >= MAX_KEPT:
-            self._answers = {key: kept for key, kept in self._answers.items() if kept.lock.locked() or kept.fresh()}
+            self._answers = {
+                key: answer for key, answer in self._answers.items() if answer.lock.locked() or answer.fresh()
+            }
 
 
 _answers = SharedAnswers()
@@ -545,5 +547,5 @@ def settings(request: HttpRequest, number: int) -> HttpResponse:
 @page
 def marks(request: HttpRequest) -> HttpResponse:
     """The number of validity changes in `?run=17`, or in all runs."""
-    found = Marks(count=marks_changed(request.GET.get("run", "")[:60]))
-    return HttpResponse(msgspec.json.encode(found), content_type="application/json")
+    counted_marks = Marks(count=marks_changed(request.GET.get("run", "")[:60]))
+    return HttpResponse(msgspec.json.encode(counted_marks), content_type="application/json")

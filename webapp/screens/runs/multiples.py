@@ -192,12 +192,16 @@ def _axis(names: Sequence[str], made: Comparison) -> int | None:
     for number, panel in enumerate(made.panels):
         for cell in (cell for series in panel.series for cell in series.cells if cell.against_baseline):
             parts = _PARTS.split(made.levels[cell.level].text)
-            own = parts[len(parts) - len(names) :]
+            factor_levels = parts[len(parts) - len(names) :]
             for place, name in enumerate(names):
                 if FACTORS[name].numeric and len(parts) >= len(names):
-                    others = (number, *parts[: len(parts) - len(names)], *own[:place], *own[place + 1 :])
-                    levels.setdefault(place, {}).setdefault(others, set()).add(own[place])
-    counts = {place: (max(map(len, own.values())), names[place] in _LOADS) for place, own in levels.items()}
+                    before = parts[: len(parts) - len(names)]
+                    others = (number, *before, *factor_levels[:place], *factor_levels[place + 1 :])
+                    levels.setdefault(place, {}).setdefault(others, set()).add(factor_levels[place])
+    counts = {
+        place: (max(map(len, levels_by_chart.values())), names[place] in _LOADS)
+        for place, levels_by_chart in levels.items()
+    }
     return max(counts, key=lambda place: counts[place], default=None)
 
 
@@ -246,11 +250,11 @@ class _Scale(NamedTuple):
 
     @property
     def ticks(self) -> tuple[Tick, ...]:
-        one = self.y(1.0)
+        baseline = self.y(1.0)
         fitting = (tick for tick in _TICKS if self.low <= math.log(tick) <= self.high)
-        inside = [tick for tick in fitting if abs(self.y(tick) - one) >= LINE]
+        inside = [tick for tick in fitting if abs(self.y(tick) - baseline) >= LINE]
         below, above = [tick for tick in inside if tick < 1], [tick for tick in inside if tick > 1]
-        return tuple(Tick(at=_px(self.y(tick)), text=_tick_text(tick)) for tick in (*below[:1], 1.0, *above[-1:]))
+        return tuple(Tick(at=_px(self.y(tick)), text=f"×{tick:g}") for tick in (*below[:1], 1.0, *above[-1:]))
 
 
 def _scale(points: Sequence[_Compared]) -> _Scale:
@@ -264,15 +268,15 @@ def _scale(points: Sequence[_Compared]) -> _Scale:
 
 
 def _row(row: Texts, columns: Sequence[Texts], lines: Sequence[str], points: Sequence[_Compared]) -> Row:
-    own = [point for point in points if point.row == row]
-    levels = sorted({point.x for point in own}, key=lambda level: level.order)
-    scale = _scale(own)
-    charts = {column: [point for point in own if point.column == column] for column in columns}
+    points = [point for point in points if point.row == row]
+    levels = sorted({point.x for point in points}, key=lambda level: level.order)
+    scale = _scale(points)
+    charts = {column: [point for point in points if point.column == column] for column in columns}
     return Row(
         title=JOINER.join(row),
         columns=tuple(
-            Column(title=JOINER.join(column), chart=_chart(points, levels, lines, scale))
-            for column, points in charts.items()
+            Column(title=JOINER.join(column), chart=_chart(of_column, levels, lines, scale))
+            for column, of_column in charts.items()
         ),
     )
 
@@ -287,8 +291,8 @@ def _in_one_row(lines: Sequence[str], points: Sequence[_Compared]) -> Row:
     return Row(
         title="",
         columns=tuple(
-            Column(title=JOINER.join(title), chart=_chart(own, levels, lines, scale))
-            for title, own in islice(charts.items(), MOST_ROWS * MOST_COLUMNS)
+            Column(title=JOINER.join(title), chart=_chart(of_column, levels, lines, scale))
+            for title, of_column in islice(charts.items(), MOST_ROWS * MOST_COLUMNS)
         ),
     )
 
@@ -349,10 +353,6 @@ def _bare(text: str) -> str:
     """`32` of `Queue depth 32`: the axis has the name."""
     last = text.rpartition(" ")[2]
     return last if last.isdecimal() else text
-
-
-def _tick_text(value: float) -> str:
-    return f"×{value:g}"
 
 
 def _px(value: float) -> str:

@@ -108,12 +108,12 @@ def _lines(
 ) -> list[Line]:
     """One for each group with values. Lines of further streams are fainter, those of further hosts dashed."""
     lines = []
-    for (host, direction, stream), own in groups.items():
-        marks = tuple(_marks(own, attrgetter(field)))
+    for (host, direction, stream), of_line in groups.items():
+        marks = tuple(_marks(of_line, attrgetter(field)))
         if any(mark.y is not None for mark in marks):
             colour = DIRECTIONS.index(direction) if direction in DIRECTIONS else DEVICE
             dashes = dash or (f"{2 + hosts.index(host)} 2" if hosts.index(host) else "")
-            name = _name(own[0], direction, what, hosts)
+            name = _name(of_line[0], direction, what, hosts)
             lines.append(Line(name, colour, marks, width, dashes, f"{max(1 / 3, 0.75**stream):.2f}"))
     return lines
 
@@ -189,14 +189,16 @@ def _telemetry(samples: Sequence[LiveSample], sensors: Sequence[LiveSensors], ho
         lines = []
         for host in hosts:
             for colour, name in enumerate(names):
-                own = [
+                samples_with_place = [
                     (sample, places[key])
                     for sample in read
                     if (key := (sample.host, sample.trial, sample.attempt, panel, name)) in places
                     and sample.host == host
                 ]
                 marks = tuple(
-                    Mark(sample.at_s, value) for sample, place in own if (value := sample.telemetry[place]) is not None
+                    Mark(sample.at_s, value)
+                    for sample, place in samples_with_place
+                    if (value := sample.telemetry[place]) is not None
                 )
                 at = f" at {host}" if len(hosts) > 1 else ""
                 if marks:

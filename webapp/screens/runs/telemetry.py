@@ -78,8 +78,8 @@ def lines_of(rows: Iterable[Sample]) -> Mapping[UUID, Lines]:
     attempts = {row.attempt_id for row in rows if row.telemetry}
     if not attempts:
         return {}
-    found = StreamRun.objects.filter(attempt__in=attempts).exclude(sensors=[]).values_list("attempt_id", "sensors")
-    return {attempt: Lines.of(sensors) for attempt, sensors in found}
+    streams = StreamRun.objects.filter(attempt__in=attempts).exclude(sensors=[])
+    return {attempt: Lines.of(sensors) for attempt, sensors in streams.values_list("attempt_id", "sensors")}
 
 
 def live_sensors(rows: Iterable[Sample], lines: Mapping[UUID, Lines]) -> tuple[LiveSensors, ...]:
@@ -154,7 +154,7 @@ def summary(trial: Trial) -> Summary:
     seconds = [values for values in taken if values is not None and len(values) == len(stream.sensors)]
     columns = {(kind, name): [second[index] for second in seconds] for index, (kind, name) in enumerate(stream.sensors)}
     spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_LABELS]
-    kinds = [kind for kind in _CPU_LABELS if any(kind == found for found, _ in columns)]
+    kinds = [kind for kind in _CPU_LABELS if any(kind == measured for measured, _ in columns)]
     names = dict.fromkeys(name for kind, name in columns if kind in _CPU_LABELS)
     return Summary(
         sensors=tuple(spread for spread in spreads if spread is not None),

@@ -154,17 +154,17 @@ def _latency_kinds(results: Sequence[ResultRow]) -> list[str]:
 def _tiles(results: list[ResultRow]) -> list[Tile]:
     """The metric of the engine first, if it has its own. Without I/O, power and temperature."""
     if any(result.direction == NO_IO for result in results):
-        found = [_observed(COMPARED[key], results) for key in ("power", "temperature")]
+        shown = [_observed(COMPARED[key], results) for key in ("power", "temperature")]
     else:
         keys = dict.fromkeys((default_metric(result.point for result in results).key, *TILES)) if results else {}
-        found = [
-            (METRICS[key], [(METRICS[key].of(result), result.stream_direction) for result in results]) for key in keys
+        values_of = {key: [(METRICS[key].of(result), result.stream_direction) for result in results] for key in keys}
+        shown = [
+            (METRICS[key], values) for key, values in values_of.items() if any(value is not None for value, _ in values)
         ]
-        found = [(metric, values) for metric, values in found if any(value is not None for value, _ in values)]
     several = len(results) > 1
     return [
         Tile(metric.label, tuple((metric.format(value), direction if several else "") for value, direction in values))
-        for metric, values in found
+        for metric, values in shown
     ]
 
 
@@ -181,11 +181,11 @@ def _levels(trial: Trial) -> list[tuple[str, Value]]:
 def trial_attachment(_request: HttpRequest, number: int, trial: int, attachment: int) -> HttpResponse:
     """A file that an engine made, to be saved."""
     of_trial = Attachment.objects.filter(stream_run__attempt__trial=_trial(number, trial))
-    found = get_object_or_404(of_trial, pk=attachment)
-    name = f"run-{number}-trial-{trial}-{found.name}"
+    file = get_object_or_404(of_trial, pk=attachment)
+    name = f"run-{number}-trial-{trial}-{file.name}"
     return HttpResponse(
-        found.content,
-        content_type=found.media_type,
+        file.content,
+        content_type=file.media_type,
         headers={"Content-Disposition": content_disposition_header(as_attachment=True, filename=name)},
     )
 
@@ -216,7 +216,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = _results(trial)
     bounds = _bounds(request, trial, results)
-    found = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
+    stream_runs = list(streams.prefetch_related(attachments).order_by("attempt__number", "stream"))
     findings = _findings(trial)
     seconds, address = _seconds(trial, findings, drawn(bounds)), [trial.run.number, trial.number]
     names = trial.stream_names or tuple(str(number + 1) for number in range(trial.stream_count))
@@ -240,8 +240,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "latency_kinds": _latency_kinds(results),
         "doubts": dict.fromkeys(doubt.words for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
-        "stops": dict.fromkeys(stop_words(stream.stopped) for stream in found if stream.stopped),
-        "streams": [(stream, names[stream.stream]) for stream in found],
+        "stops": dict.fromkeys(stop_words(stream.stopped) for stream in stream_runs if stream.stopped),
+        "streams": [(stream, names[stream.stream]) for stream in stream_runs],
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),

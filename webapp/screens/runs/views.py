@@ -38,8 +38,8 @@ from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.choices import Choice, Group, options_of
 from webapp.screens.findings import findings_of_run
-from webapp.screens.hosts.differences import since_run_before
-from webapp.screens.outcome import outcome
+from webapp.screens.hosts.inventory_comparison import since_run_before
+from webapp.screens.outcome import outcome_of
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.answer import below_heading, heading, trust, warnings
 from webapp.screens.runs.grid import trial_tables
@@ -62,9 +62,9 @@ class Unnest(Func):
 STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
 
 
-def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
+def filtered_runs(runs: QuerySet[Run], query: QueryDict) -> QuerySet[Run]:
     """`state` is a state, `open` or `ended`; `schedule` is an id or `any`; `text` is searched in notes and reasons."""
-    state, plan, host, by, text = (asked.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
+    state, plan, host, by, text = (query.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
     if state in RunState.values:
         runs = runs.filter(state=state)
     elif state in ("open", "ended"):
@@ -73,11 +73,11 @@ def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
         runs = runs.filter(version__plan__slug=plan)
     if host:
         runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
-    if tag := asked.get("tag", "").strip():
+    if tag := query.get("tag", "").strip():
         runs = runs.filter(tags__contains=[tag])
     if by:
         runs = runs.filter(created_by__username=by)
-    if schedule := asked.get("schedule", "").strip():
+    if schedule := query.get("schedule", "").strip():
         runs = _of_schedule(runs, schedule)
     return runs.filter(_mentions(text[:200])) if text else runs
 
@@ -100,28 +100,28 @@ def _mentions(text: str) -> Q:
     return mentions | Q(Exists(noted))
 
 
-def filter_choices(asked: QueryDict) -> list[Choice]:
+def filter_choices(query: QueryDict) -> list[Choice]:
     plans = Plan.objects.filter(versions__runs__isnull=False).distinct().order_by("title").values_list("slug", "title")
     hosts = Host.objects.order_by("slug").values_list("slug", "slug")
     people = User.objects.filter(pk__in=Run.objects.order_by().values("created_by").distinct()).order_by("username")
     schedules = Schedule.objects.filter(occurrences__run__isnull=False).distinct().order_by("name", "pk")
     named_schedules = [(str(key), name) for key, name in schedules.values_list("pk", "name")]
-    state, plan, host, by = (asked.get(key, "") for key in ("state", "plan", "host", "by"))
+    state, plan, host, by = (query.get(key, "") for key in ("state", "plan", "host", "by"))
     named = host_named(host) if host else None
     return [
         _choice("state", "State", [*STATE_GROUPS, *RunState.choices], state),
         _choice("plan", "Plan", plans, plan),
         _choice("host", "Host", hosts, named.slug if named else ""),
         _choice("by", "Started by", people.values_list("username", "username"), by),
-        _choice("tag", "Tag", _tags(asked.get("tag", "")), asked.get("tag", "")),
-        _choice("schedule", "Schedule", [("any", "Any schedule"), *named_schedules], asked.get("schedule", "")),
+        _choice("tag", "Tag", _tags(query.get("tag", "")), query.get("tag", "")),
+        _choice("schedule", "Schedule", [("any", "Any schedule"), *named_schedules], query.get("schedule", "")),
     ]
 
 
-def _tags(asked: str) -> list[tuple[str, str]]:
+def _tags(current: str) -> list[tuple[str, str]]:
     """All tags of runs, and the one in the address."""
     used = Run.objects.exclude(tags=[]).annotate(tag=Unnest("tags")).order_by().values_list("tag", flat=True).distinct()
-    return [(tag, tag) for tag in sorted({*used, asked} - {""})]
+    return [(tag, tag) for tag in sorted({*used, current} - {""})]
 
 
 def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:
@@ -130,8 +130,6 @@ def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str
 
 
 # The shares that the streams of a run keep beside others, in words.
-
-METRIC = METRICS["iops"]
 
 
 @dataclass(frozen=True)
@@ -144,10 +142,10 @@ class ShareRow:
 
 
 def share_rows(run: Run) -> list[ShareRow]:
-    return [_row(share) for share in shares_of(run, METRIC)]
+    return [_share_row(share) for share in shares_of(run, METRICS["iops"])]
 
 
-def _row(share: Share) -> ShareRow:
+def _share_row(share: Share) -> ShareRow:
     several = len(share.streams) > 1
     name = f"Sum of {' and '.join(share.streams)}" if several else points.in_words(share.point)
     return ShareRow(name, BESIDE.join(share.targets), share.direction, words(share), share.ratio is not None)
@@ -160,9 +158,9 @@ def words(share: Share) -> str:
     label = share.metric.label
     of = f"the sum of their {label}" if len(share.streams) > 1 else f"its {label}"
     low, high = share.ratio.low, share.ratio.high
-    sure = f"95 % CI {_percent(low)} to {_percent(high)}, " if low is not None and high is not None else ""
-    said = f"{_percent(share.ratio.value)} of {of} alone ({sure}n = {share.n})"
-    return "; ".join([said, *share.cautions])
+    interval = f"95 % CI {_percent(low)} to {_percent(high)}, " if low is not None and high is not None else ""
+    claim = f"{_percent(share.ratio.value)} of {of} alone ({interval}n = {share.n})"
+    return "; ".join([claim, *share.cautions])
 
 
 def _percent(value: float) -> str:
@@ -285,15 +283,15 @@ def _answer(
     run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow], searches: Sequence[SearchView]
 ) -> dict[str, object]:
     """Data for the head of an ended run."""
-    found, findings = outcome(run), findings_of_run(run)
-    title = heading(run, findings, found) if run.budget is None else search_heading(searches)
+    outcome, findings = outcome_of(run), findings_of_run(run)
+    title = heading(run, findings, outcome) if run.budget is None else search_heading(searches)
     return {
-        "outcome": found,
+        "outcome": outcome,
         "findings": below_heading(findings, title),
         "heading": title,
         # A search repeats each combination as often as it needs: its bound says what one can trust.
-        "trust": [] if searches else list(trust(run, trials, settings_of_run, found, findings)),
-        "warnings": list(warnings(run, trials, settings_of_run, found)),
+        "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome, findings)),
+        "warnings": list(warnings(run, trials, settings_of_run, outcome)),
         "all_multiples": multiples_of(run),
     }
 

@@ -60,11 +60,11 @@ def _bytes(counted: Counted) -> str:
     return f"{formatting.bytes_decimal(counted.count)}{within}"
 
 
-def _amplification(found: Amplification) -> str:
-    if found.ratio is None:
-        return found.why
-    low, high = formatting.ratio(found.low), formatting.ratio(found.high)
-    return formatting.ratio(found.ratio) + (f" ({low} to {high})" if low != high else "")
+def _amplification(amplification: Amplification) -> str:
+    if amplification.ratio is None:
+        return amplification.why
+    low, high = formatting.ratio(amplification.low), formatting.ratio(amplification.high)
+    return formatting.ratio(amplification.ratio) + (f" ({low} to {high})" if low != high else "")
 
 
 def _percents(wear: DriveWear) -> str:

@@ -19,7 +19,7 @@ from webapp.results.models import Import, KernelLine, Result, known
 from webapp.results.validity import mark_trial, trust_trial
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
-from webapp.screens.outcome import outcome
+from webapp.screens.outcome import outcome_of
 from webapp.screens.overview.drives import MOST_TILES
 from webapp.tests.factories.hosts import a_drive, a_host, a_target, storage1_scratch
 from webapp.tests.factories.imports import an_import
@@ -103,7 +103,7 @@ def test_reads_and_writes_are_told_separately_and_those_with_one_claim_together(
         up = 1 if result.point["ioengine"] == "psync" else -1
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.001) * up * (known(result.trial).repeat - 2))
         result.save(update_fields=["iops"])
-    says = outcome(run).says
+    says = outcome_of(run).says
     together, alone = re.split(r"(?<=\.) ", says)
     assert together == "randread, read and write: psync differs from io_uring by less than 5 % in IOPS (n = 3)."
     assert alone.startswith("randwrite: psync showed ")
@@ -115,7 +115,7 @@ def test_where_only_axes_of_load_vary_it_names_the_highest_value_and_where_it_is
     finish_run(run)
     run.results.exclude(point__pattern="randread").delete()
     run.results.exclude(point__ioengine="io_uring").delete()
-    says = outcome(run).says
+    says = outcome_of(run).says
     assert re.fullmatch(
         r"The run reached \d+k IOPS at queue depth 32, its highest value \(95 % CI .+, n = 3\)\.", says
     ), says
@@ -128,7 +128,7 @@ def test_it_names_the_levels_at_which_a_series_is_faster_and_slower(db: None) ->
         for block in (4096, 65536, 2**20):
             values = (1000.0 * speed * noise for noise in (0.999, 1.0, 1.001, 1.0))
             lab.measure(*values, block_size=block, iodepth=depth, scheduler=scheduler)
-    found = outcome(lab.run)
+    found = outcome_of(lab.run)
     assert "x=matched" in found.url
     assert found.says.startswith(
         "I/O scheduler none is faster than kyber at Queue depth 1 (+30 %), but slower at Queue depth 32 (−30 %)."

@@ -17,7 +17,7 @@ from webapp.core.models import AuditEntry
 from webapp.hosts.services import rename_host
 from webapp.results.models import known
 from webapp.runs.models import Run, SettingChange, Trial
-from webapp.screens.outcome import outcome
+from webapp.screens.outcome import outcome_of
 from webapp.screens.templatetags.times import night_of
 from webapp.tests.factories.hosts import a_host, a_target, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import a_point, first_look
@@ -259,7 +259,7 @@ def test_the_headline_is_about_the_factors_that_the_plan_varies_over_all_targets
                 lab.measure(*values, target=target, scheduler=scheduler, iodepth=depth)
     lab.run.targets.add(slow)
     alternate(lab.run)
-    made = outcome(lab.run)
+    made = outcome_of(lab.run)
     assert "none is 11 % faster than mq-deadline" in made.says
     assert ", 4 points" in made.says
     assert "slow" not in made.says.replace("slower", "")

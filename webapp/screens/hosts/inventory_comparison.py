@@ -25,10 +25,10 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
     before = _chosen(host, request.GET.get("from", ""), inventories, 1)
     after = _chosen(host, request.GET.get("to", ""), inventories, 0)
     old, new = read_inventory(before), read_inventory(after)
-    offered = {*inventories, *(each for each in (before, after) if each)}
+    offered = {*inventories, *(inventory for inventory in (before, after) if inventory)}
     context = {
         "host": host,
-        "inventories": sorted(offered, key=lambda each: each.taken_at, reverse=True),
+        "inventories": sorted(offered, key=lambda inventory: inventory.taken_at, reverse=True),
         "before": before,
         "after": after,
         "readable": old is not None and new is not None,
@@ -39,12 +39,9 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _chosen(host: Host, text: str, inventories: Sequence[HostInventory], default: int) -> HostInventory | None:
     """The inventory with this id, else the default one."""
-    inventory = host.inventories.filter(pk=int(text)).first() if _is_id(text) else None
+    is_id = text.isdecimal() and len(text) < 18
+    inventory = host.inventories.filter(pk=int(text)).first() if is_id else None
     return inventory or (inventories[min(default, len(inventories) - 1)] if inventories else None)
-
-
-def _is_id(text: str) -> bool:
-    return text.isdecimal() and len(text) < 18
 
 
 @dataclass(frozen=True)
