@@ -2,11 +2,15 @@
 
 from django.urls import include, path
 
+from webapp import probes
+
 urlpatterns = [
     path("", include("webapp.worker_api.urls")),
     path("api/", include("webapp.api.urls")),
     path("", include("webapp.api.package_index")),
-    path("", include("webapp.core.urls")),
+    path("healthz", probes.ready, name="healthz"),
+    path("healthz/live", probes.live, name="healthz-live"),
+    path("metrics", probes.metrics, name="metrics"),
     path("", include("webapp.screens.urls")),
 ]
 

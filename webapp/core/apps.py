@@ -1,7 +1,6 @@
 from importlib import import_module
 
 from django.apps import AppConfig
-from django.utils.module_loading import autodiscover_modules
 
 from webapp.core.row_arrays import register_row_arrays
 
@@ -13,4 +12,3 @@ class CoreConfig(AppConfig):
     def ready(self) -> None:
         import_module("webapp.core.checks")  # importing it registers the checks
         register_row_arrays()
-        autodiscover_modules("gauges")  # of every app, after all models are there

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from webapp.core.errors import Refusal
-from webapp.core.gauges import exposition
 from webapp.core.models import AuditEntry, User
 from webapp.core.services import set_email
+from webapp.gauges import exposition
 from webapp.notices import services
 from webapp.notices.models import Channel, Event, Failure, Notice, Subscription
 from webapp.notices.services import (

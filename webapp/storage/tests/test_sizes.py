@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 
 from webapp.core import heartbeats
-from webapp.core.gauges import exposition
 from webapp.core.models import Heartbeat
+from webapp.gauges import exposition, measured_storage
 from webapp.results.retention import ensure_partition
 from webapp.runs.models import Run
 from webapp.storage import sizes
@@ -102,6 +102,7 @@ def test_no_run_is_deleted_while_the_clock_may_be_wrong(settings: object) -> Non
 
 def test_prometheus_gets_the_sizes(settings: object) -> None:
     settings.DATABASE_DISK = "/"  # type: ignore[attr-defined]
+    measured_storage.cache_clear()
     text = exposition()
     for kind in KINDS:
         assert f'sweetspot_storage_bytes{{kind="{kind}"}}' in text

@@ -9,8 +9,8 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from webapp.core import certificates
-from webapp.core.gauges import exposition
 from webapp.core.health import OTHER_MIGRATIONS, readiness
+from webapp.gauges import exposition
 from webapp.settings.environment import is_loopback
 
 _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_VIA")
