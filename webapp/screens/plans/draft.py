@@ -42,14 +42,14 @@ def keep(request: HttpRequest, path: str, data: QueryDict, message: str) -> None
         request.session[_KEY] = {"path": path, "data": text, "message": message}
 
 
-def kept_draft(request: HttpRequest) -> QueryDict | None:
+def take_draft(request: HttpRequest) -> QueryDict | None:
     """Remove and return this page's draft with its message."""
-    kept = request.session.get(_KEY)
-    if not isinstance(kept, dict) or kept.get("path") != request.path:
+    stored = request.session.get(_KEY)
+    if not isinstance(stored, dict) or stored.get("path") != request.path:
         return None
     del request.session[_KEY]
-    messages.info(request, str(kept["message"]))
-    return QueryDict(str(kept["data"]))
+    messages.info(request, str(stored["message"]))
+    return QueryDict(str(stored["data"]))
 
 
 def keeps_draft(
@@ -213,7 +213,7 @@ class Checked(NamedTuple):
     @property
     def previewed(self) -> PlanDocument | None:
         """A preview needs no title."""
-        return None if any(one.place != "title" for one in self.problems) else self.converted
+        return None if any(problem.place != "title" for problem in self.problems) else self.converted
 
 
 def checked(draft: Draft) -> Checked:
@@ -251,14 +251,14 @@ def _number(text: str, place: str, low: int, high: int) -> list[FieldProblem]:
 
 
 def _row_problems(draft: Draft) -> list[FieldProblem]:
-    found = [] if draft.parts else [FieldProblem("", "A plan needs at least one part: add one.")]
+    problems = [] if draft.parts else [FieldProblem("", "A plan needs at least one part: add one.")]
     places = [(COMMON, draft.common), *((f"parts.{n}.factors", part.rows) for n, part in enumerate(draft.parts))]
     for place, rows in places:
         names = [row.factor for row in rows if row.factor]
-        found += [FieldProblem(f"{place}.{name}", "This factor appears twice: remove one row.")
+        problems += [FieldProblem(f"{place}.{name}", "This factor appears twice: remove one row.")
                   for name in dict.fromkeys(names) if names.count(name) > 1]  # fmt: skip
-        found += [_unsaid(place, row) for row in rows if bool(row.factor) != bool(row.levels.strip())]
-    return found
+        problems += [_incomplete(place, row) for row in rows if bool(row.factor) != bool(row.levels.strip())]
+    return problems
 
 
 def _stream_problems(draft: Draft) -> list[FieldProblem]:
@@ -276,7 +276,7 @@ def _streams(number: int, part: DraftPart) -> tuple[list[dict[str, object]], lis
     return read, []
 
 
-def _unsaid(place: str, row: FactorRow) -> FieldProblem:
+def _incomplete(place: str, row: FactorRow) -> FieldProblem:
     if not row.factor:
         return FieldProblem(f"{place}.", "Choose the factor of these levels, or remove the row.")
     return FieldProblem(f"{place}.{row.factor}", "Enter at least one level, or remove the row.")

@@ -39,11 +39,11 @@ from webapp.screens.plans.draft import (
     draft_from,
     draft_of,
     keeps_draft,
-    kept_draft,
+    take_draft,
 )
 from webapp.screens.plans.forms import TargetsForm, usable_targets
-from webapp.screens.plans.library import found_version
-from webapp.screens.plans.previewing import PlanAnswer, PlanProblem, ShownPreview, asked, shown_preview
+from webapp.screens.plans.library import version_or_404
+from webapp.screens.plans.previewing import PlanAnswer, PlanProblem, ShownPreview, preview_request, shown_preview
 from worker.contract.workload import TargetKind
 
 # The editor's fields for the template: rows with labels, help, choices and problems.
@@ -105,8 +105,8 @@ class Block:
     @property
     def offered(self) -> list[tuple[str, str]]:
         """Names and labels of the common factors that it does not have."""
-        own = {row.factor for row in self.rows}
-        return [(name, FACTORS[name].label) for name in OFFERED if name not in own]
+        present = {row.factor for row in self.rows}
+        return [(name, FACTORS[name].label) for name in OFFERED if name not in present]
 
 
 @dataclass(frozen=True)
@@ -133,21 +133,22 @@ Messages = Mapping[str, tuple[str, ...]]  # by place
 def editor_form(
     draft: Draft, problems: Iterable[FieldProblem] = (), warnings: Iterable[FieldProblem] = ()
 ) -> EditorForm:
-    said, warned = _by_place(problems), _by_place(warnings)
-    rows = _editor_form_rows(COMMON, draft.common, said, warned)
+    errors, warned = _by_place(problems), _by_place(warnings)
+    rows = _editor_form_rows(COMMON, draft.common, errors, warned)
     common = Block(COMMON, COMMON, COMMON, "of all parts", "", (), rows, (), (), (), ())
-    return EditorForm(draft, common, tuple(_part(n, part, said, warned) for n, part in enumerate(draft.parts)), said)
+    parts = tuple(_part(n, part, errors, warned) for n, part in enumerate(draft.parts))
+    return EditorForm(draft, common, parts, errors)
 
 
-def _by_place(found: Iterable[FieldProblem]) -> Messages:
-    said: dict[str, tuple[str, ...]] = {}
-    for one in found:
-        place = _OF_STREAM.sub(r"\1", one.place)
-        said[place] = (*said.get(place, ()), one.message)
-    return said
+def _by_place(problems: Iterable[FieldProblem]) -> Messages:
+    by_place: dict[str, tuple[str, ...]] = {}
+    for problem in problems:
+        place = _OF_STREAM.sub(r"\1", problem.place)
+        by_place[place] = (*by_place.get(place, ()), problem.message)
+    return by_place
 
 
-def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Block:
+def _part(number: int, part: DraftPart, errors: Messages, warned: Messages) -> Block:
     place = f"parts.{number}"
     return Block(
         key=f"p{number}",
@@ -156,17 +157,17 @@ def _part(number: int, part: DraftPart, said: Messages, warned: Messages) -> Blo
         says=f"of part {number + 1}",
         name=part.name,
         kinds=_kinds(part.on),
-        rows=_editor_form_rows(f"{place}.factors", part.rows, said, warned),
-        problems=said.get(place, ()),
-        name_problems=said.get(f"{place}.name", ()),
-        on_problems=said.get(f"{place}.on", ()),
+        rows=_editor_form_rows(f"{place}.factors", part.rows, errors, warned),
+        problems=errors.get(place, ()),
+        name_problems=errors.get(f"{place}.name", ()),
+        on_problems=errors.get(f"{place}.on", ()),
         warnings=warned.get(place, ()),
         rules=part.rules,
-        rules_problems=said.get(f"{place}.rules", ()),
+        rules_problems=errors.get(f"{place}.rules", ()),
         streams=part.streams,
-        streams_problems=said.get(f"{place}.streams", ()),
+        streams_problems=errors.get(f"{place}.streams", ()),
         before=part.before,
-        before_problems=said.get(f"{place}.before", ()),
+        before_problems=errors.get(f"{place}.before", ()),
     )
 
 
@@ -177,11 +178,11 @@ def _kinds(on: Sequence[str]) -> tuple[tuple[str, str, bool], ...]:
     return (*ticked, *((kind.value, words, False) for kind, words in _KINDS.items() if kind not in on))
 
 
-def _editor_form_rows(place: str, rows: Sequence[FactorRow], said: Messages, warned: Messages) -> tuple[Row, ...]:
-    return tuple(_row(f"{place}.{row.factor}", row, said, warned) for row in rows)
+def _editor_form_rows(place: str, rows: Sequence[FactorRow], errors: Messages, warned: Messages) -> tuple[Row, ...]:
+    return tuple(_row(f"{place}.{row.factor}", row, errors, warned) for row in rows)
 
 
-def _row(place: str, row: FactorRow, said: Messages, warned: Messages) -> Row:
+def _row(place: str, row: FactorRow, errors: Messages, warned: Messages) -> Row:
     known = FACTORS.get(row.factor)
     return Row(
         place=place,
@@ -191,7 +192,7 @@ def _row(place: str, row: FactorRow, said: Messages, warned: Messages) -> Row:
         levels=row.levels,
         choices=choices(known) if known else (),
         hint=hint(known) if known else "",
-        problems=said.get(place, ()),
+        problems=errors.get(place, ()),
         warnings=warned.get(place, ()),
     )
 
@@ -209,8 +210,8 @@ def choices(factor: Factor) -> tuple[tuple[str, str], ...]:
 def hint(factor: Factor) -> str:
     """Help: unit, meaning and notation of levels."""
     written = _written(factor)
-    told = (factor.unit and f"in {factor.unit}", factor.help, written and f"e.g. {written}")
-    return " · ".join(text for text in told if text)
+    parts = (factor.unit and f"in {factor.unit}", factor.help, written and f"e.g. {written}")
+    return " · ".join(text for text in parts if text)
 
 
 def _written(factor: Factor) -> str:
@@ -280,7 +281,7 @@ def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
 def named(text: str) -> str:
     """The name of a factor from its name or label, as typed; "" if there is none."""
     words = text.strip().casefold()
-    return next((name for name, one in FACTORS.items() if words in (name, one.label.casefold())), "")
+    return next((name for name, factor in FACTORS.items() if words in (name, factor.label.casefold())), "")
 
 
 def _in_block(draft: Draft, block: str, what: str, numbers: Sequence[int], factor: str) -> Draft:
@@ -316,9 +317,11 @@ def _new_part(draft: Draft) -> DraftPart:
     name = next(f"Part {n}" for n in range(len(names) + 1, len(names) * 2 + 3) if f"Part {n}" not in names)
     common = {row.factor: row.levels for row in draft.common}
     engine = ENGINES[engine_name(common)]
-    said = set(common) | {other for pair in ALTERNATIVES if {*pair} & set(common) for other in pair}
+    stated = set(common) | {other for pair in ALTERNATIVES if {*pair} & set(common) for other in pair}
     first = next(factor for factor in engine.NAMED_BY if factor != engine.REQUIRED)
-    return DraftPart(name, NAMED_KINDS, tuple(new_row(each) for each in (engine.REQUIRED, first) if each not in said))
+    return DraftPart(
+        name, NAMED_KINDS, tuple(new_row(factor) for factor in (engine.REQUIRED, first) if factor not in stated)
+    )
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
@@ -350,23 +353,23 @@ def edit_plan(request: HttpRequest, slug: str) -> HttpResponseBase:
 
 @page
 def show_new_plan(request: HttpRequest) -> HttpResponse:
-    kept = kept_draft(request)
-    if kept is not None:
-        return _editor(request, draft_from(kept), kept, None, check=True, unsaved=True)
+    data = take_draft(request)
+    if data is not None:
+        return _editor(request, draft_from(data), data, None, check=True, unsaved=True)
     draft = msgspec.structs.replace(BEGINNING, title="")
     return _editor(request, draft_of(draft), request.GET, None)
 
 
 @page
 def show_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
-    version = found_version(slug)
+    version = version_or_404(slug)
     if version.plan.builtin or version.plan.deleted_at:
         why = "is built in and cannot be changed: copy it and change the copy" if version.plan.builtin else "is deleted"
         messages.info(request, f"{version.plan.title} {why}.")
         return redirect("plan", slug=slug)
-    kept = kept_draft(request)
-    if kept is not None:
-        return _editor(request, draft_from(kept), kept, version, check=True, unsaved=True)
+    data = take_draft(request)
+    if data is not None:
+        return _editor(request, draft_from(data), data, version, check=True, unsaved=True)
     return _editor(request, draft_of(read(version.document)), request.GET, version)
 
 
@@ -393,7 +396,7 @@ def save_new_plan(request: HttpRequest) -> HttpResponse:
 @keeps_draft
 @operator_action
 def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
-    version, draft = found_version(slug), draft_from(request.POST)
+    version, draft = version_or_404(slug), draft_from(request.POST)
     if "do" in request.POST:
         return _step(request, draft, version)
     read_draft = checked(draft)
@@ -469,19 +472,19 @@ def _editor(
     """The page; with `check`, it shows problems before the first save."""
     read_draft = checked(draft)
     targets = _targets(data, version, read_draft.grids)
-    made = _preview(read_draft, targets, data)
+    preview = _preview(read_draft, targets, data)
     context = {
         "plan": version.plan if version else None,
         "version": version,
         "base": base or data.get("base") or (version.number if version else ""),
-        "form": editor_form(draft, problems or (read_draft.problems if check else ()), made.warnings),
+        "form": editor_form(draft, problems or (read_draft.problems if check else ()), preview.warnings),
         "picker": picker(),
         "targets": usable_targets(),
         "chosen": {target.id for target in targets},
-        "wanted": asked(data),
+        "wanted": preview_request(data),
         "unsaved": unsaved,
-        "understood": made.understood,
-        "shown": made.shown,
+        "understood": preview.understood,
+        "shown": preview.shown,
     }
     return render(request, "screens/plan_editor.html", context)
 
@@ -512,7 +515,7 @@ def _preview(draft: Checked, targets: Sequence[Target], data: QueryDict) -> _Pre
         return _Preview(understood=False, shown=None, warnings=())
     if not targets:
         return _Preview(understood=True, shown=None, warnings=factor_warnings(document, grids=draft.grids))
-    shown = shown_preview(document, targets, asked(data), draft.grids)
+    shown = shown_preview(document, targets, preview_request(data), draft.grids)
     return _Preview(understood=True, shown=shown, warnings=shown.preview.factor_warnings)
 
 
@@ -532,8 +535,8 @@ def preview_plan(request: HttpRequest) -> HttpResponse:
     return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
 
 
-def _payload(found: Sequence[FieldProblem]) -> tuple[PlanProblem, ...]:
-    return tuple(PlanProblem(place=one.place, message=one.message) for one in found)
+def _payload(problems: Sequence[FieldProblem]) -> tuple[PlanProblem, ...]:
+    return tuple(PlanProblem(place=problem.place, message=problem.message) for problem in problems)
 
 
 def _in_short(shown: ShownPreview | None, problems: int) -> str:

@@ -29,7 +29,7 @@ from worker.recipes import DEFAULT_ENGINE
 _MAX_DIGITS = 9
 
 
-def found_version(slug: str, number: str = "") -> PlanVersion:
+def version_or_404(slug: str, number: str = "") -> PlanVersion:
     """The version; without a number the newest. Raises Http404."""
     wanted = Q()
     if number:
@@ -94,37 +94,39 @@ def _levels_in_words(factor: str, text: str, engine: str = DEFAULT_ENGINE) -> st
 
 def _patterns(names: Sequence[str]) -> str:
     """Patterns in words; reads and writes of one kind are combined: `random read and write`."""
-    said = []
+    words = []
     for name in names:
         both = _BOTH.get(name)
         if both is None or not {*both[0]} <= {*names}:
-            said.append(_PATTERNS[name])
-        elif both[1] not in said:
-            said.append(both[1])
-    return ", ".join(said)
+            words.append(_PATTERNS[name])
+        elif both[1] not in words:
+            words.append(both[1])
+    return ", ".join(words)
 
 
 def part_in_words(document: PlanDocument, part: Part) -> str:
     """`random read, random write · 4 KiB · queue depth 1, 32 · 3 s each`."""
-    said = factor_texts(document, part)
-    phrases = _phrases(said)
+    texts = factor_texts(document, part)
+    phrases = _phrases(texts)
     for stream in part.streams:
-        own = _phrases(named_levels(said, stream.name))
-        phrases.append(f"{stream.name}: {', '.join(own)}")
+        stream_phrases = _phrases(named_levels(texts, stream.name))
+        phrases.append(f"{stream.name}: {', '.join(stream_phrases)}")
     return " · ".join([*phrases, *part.rules])
 
 
-def _phrases(said: Mapping[str, str]) -> list[str]:
-    name_of_engine = engine_name(said)
+def _phrases(levels: Mapping[str, str]) -> list[str]:
+    name_of_engine = engine_name(levels)
     engine = ENGINES[name_of_engine]
     texts = {**_BEFORE, **engine.PHRASES, **_AFTER}
     phrases = [] if name_of_engine == DEFAULT_ENGINE else [engine.LABEL]
     phrases += [
-        text.format(_levels_in_words(name, said[name], name_of_engine)) for name, text in texts.items() if name in said
+        text.format(_levels_in_words(name, levels[name], name_of_engine))
+        for name, text in texts.items()
+        if name in levels
     ]
-    settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
-    phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
-    return [*phrases, *([f"before: {text}"] if (text := said.get(BEFORE)) else [])]
+    settings = [name for name in levels if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
+    phrases += [f"{points.label(name)} {_levels_in_words(name, levels[name])}" for name in settings]
+    return [*phrases, *([f"before: {text}"] if (text := levels.get(BEFORE)) else [])]
 
 
 MAX_CHARACTERS = 10_000  # of levels that a row of the list reads; far more than a large plan has
@@ -205,8 +207,8 @@ def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
     """Every word must occur in the title, the name or the content of a version."""
     plans = Plan.objects.filter(_FILTERS[shown])
     for word in search.split()[:10]:
-        said = PlanVersion.objects.filter(document__icontains=word).values("plan")
-        plans = plans.filter(Q(title__icontains=word) | Q(slug__icontains=word) | Q(pk__in=said))
+        mentioning = PlanVersion.objects.filter(document__icontains=word).values("plan")
+        plans = plans.filter(Q(title__icontains=word) | Q(slug__icontains=word) | Q(pk__in=mentioning))
     if shown is Shown.DELETED:
         return plans.order_by("-deleted_at", "slug")
     return plans.order_by(Case(*_PLACES, default=Value(len(_TOPIC_OF))), "title", "slug")
@@ -261,11 +263,11 @@ def _overwrites_drives(texts: Mapping[str, str], part: Part) -> bool:
 
 def sentences(document: PlanDocument) -> list[tuple[str, str]]:
     """Name and sentence of each part, without sentences for parts after MAX_CHARACTERS of levels."""
-    told, characters = [], 0
+    named_sentences, characters = [], 0
     for part in document.parts:
         characters += _characters_of(document, part)
-        told.append((part.name, part_in_words(document, part) if characters <= MAX_CHARACTERS else TOO_MANY))
-    return told
+        named_sentences.append((part.name, part_in_words(document, part) if characters <= MAX_CHARACTERS else TOO_MANY))
+    return named_sentences
 
 
 def _characters(document: PlanDocument) -> int:

@@ -62,7 +62,7 @@ MAX_SEED = 2**53
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreviewRequest:
     """The parameters of a preview: seed of the order, page of trials (from 1; 0: that of `trial`), selected trial."""
 
     seed: int = PREVIEW_SEED
@@ -70,7 +70,7 @@ class Asked:
     trial: int = 0
 
 
-def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
+def preview_request(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> PreviewRequest:
     """From a query or a form, whose buttons send `do=page:2` or `do=trial:30`; invalid numbers become defaults."""
     step, _, place = str(data.get("do", "")).partition(":")
 
@@ -78,7 +78,7 @@ def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
         text = place if step == name else str(data.get(name, "")).strip()
         return int(text) if text.isdecimal() and len(text) < 20 and int(text) < limit else default
 
-    return Asked(number("seed", default_seed, MAX_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
+    return PreviewRequest(number("seed", default_seed, MAX_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class ShownPreview:
     @property
     def written(self) -> int | None:
         """Expected bytes written; None if nothing is known about one of the targets."""
-        return written_in_total(self.preview.estimate, {str(target.pk): told for target, told in self.expected})
+        return written_in_total(self.preview.estimate, {str(target.pk): expected for target, expected in self.expected})
 
     @property
     def job(self) -> PlanJob | None:
@@ -115,26 +115,26 @@ class ShownPreview:
 
 
 def shown_preview(
-    document: PlanDocument, targets: Sequence[Target], wanted: Asked, grids: Sequence[PartGrid] | None = None
+    document: PlanDocument, targets: Sequence[Target], wanted: PreviewRequest, grids: Sequence[PartGrid] | None = None
 ) -> ShownPreview:
     """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
-    made = learned_preview(document, targets, seed=wanted.seed, grids=grids)
-    trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
+    preview = learned_preview(document, targets, seed=wanted.seed, grids=grids)
+    trials, by_id = preview.expansion.trials, {str(target.id): target for target in targets}
     chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
     pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or (chosen - 1) // TRIALS_PER_PAGE + 1)
     on_page = list(pages.object_list)
     if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
         chosen = on_page[0].number
-    each_point = [trial for trial, _ in made.expansion.distinct]
+    each_point = [trial for trial, _ in preview.expansion.distinct]
     names = points.varying([trial.point for trial in each_point])
     return ShownPreview(
-        preview=made,
+        preview=preview,
         factors=[points.label(name) for name in names],
         trials=[ShownTrial(t, _place(t, by_id), points.levels(on_kind(t.point, t.kind), names)) for t in on_page],
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
-        expected=expected_writes(made.expansion, made.estimate, targets),
+        expected=expected_writes(preview.expansion, preview.estimate, targets),
         finds=detectable(each_point, document.repeats, targets) if each_point and not document.goal else None,
     )
 

@@ -33,8 +33,8 @@ from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.plans.draft import data_of, draft_of, keep
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
-from webapp.screens.plans.library import SHOWN_AS, Shown, found_version, listed_plans, rows, sentences
-from webapp.screens.plans.previewing import asked, shown_preview
+from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows, sentences, version_or_404
+from webapp.screens.plans.previewing import preview_request, shown_preview
 from webapp.screens.runs.views import listed_runs
 
 # A plan from a file: a fio job file or Sweetspot's YAML, pasted or uploaded. It opens in the editor, unsaved.
@@ -74,8 +74,8 @@ def read_plan(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         return _page(request, kind, text, title, refusal, values)
     count = f"{len(document.parts)} part{'s' if len(document.parts) > 1 else ''}"
-    said = f"Read from the {KINDS[kind]}: {count}. Check the plan and save it; it is not saved yet."
-    keep(request, reverse("new_plan"), data_of(draft_of(document)), said)
+    message = f"Read from the {KINDS[kind]}: {count}. Check the plan and save it; it is not saved yet."
+    keep(request, reverse("new_plan"), data_of(draft_of(document)), message)
     return redirect("new_plan")
 
 
@@ -148,7 +148,7 @@ def _lines(text: str, refusal: Refusal | None) -> tuple[list[NumberedLine], list
 
 @page
 def plan_versions_page(request: HttpRequest, slug: str) -> HttpResponse:
-    newest = found_version(slug)
+    newest = version_or_404(slug)
     versions = list(
         newest.plan.versions.select_related("created_by").annotate(run_count=Count("runs")).order_by("-number")
     )
@@ -174,7 +174,7 @@ def _compared(request: HttpRequest, versions: Sequence[PlanVersion]) -> tuple[Pl
 
 @operator_action
 def restore_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
-    old, newest = found_version(slug, request.POST.get("version", "")), found_version(slug)
+    old, newest = version_or_404(slug, request.POST.get("version", "")), version_or_404(slug)
     try:
         saved = restore_version(plan=old.plan, number=old.number, by=person(request))
     except Refusal as refusal:
@@ -204,7 +204,7 @@ def plan_job_file(request: HttpRequest, slug: str) -> HttpResponse:
 def _file(
     request: HttpRequest, slug: str, write: Callable[[PlanDocument], str], ending: str, kind: str
 ) -> HttpResponse:
-    version = found_version(slug, request.GET.get("version", ""))
+    version = version_or_404(slug, request.GET.get("version", ""))
     response = HttpResponse(write(read(version.document)), content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="{slug}-v{version.number}.{ending}"'
     return response
@@ -218,8 +218,8 @@ MAX_SEARCH_LENGTH = 200
 
 @page
 def plans_page(request: HttpRequest) -> HttpResponse:
-    asked = request.GET.get("show", "")
-    shown = Shown(asked) if asked in set(Shown) else Shown.ALL
+    filter_name = request.GET.get("show", "")
+    shown = Shown(filter_name) if filter_name in set(Shown) else Shown.ALL
     search = request.GET.get("q", "")[:MAX_SEARCH_LENGTH]
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
     listed = rows(list(pages.object_list))
@@ -238,7 +238,7 @@ def plans_page(request: HttpRequest) -> HttpResponse:
 @operator_action
 def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
     """Copy a plan, perhaps with sizes of at most `most_bytes`, and open the copy in the editor."""
-    version = found_version(slug, request.POST.get("version", ""))
+    version = version_or_404(slug, request.POST.get("version", ""))
     most = request.POST.get("most_bytes", "")
     most_bytes = int(most) if most.isascii() and most.isdecimal() and len(most) < 20 else 0
     try:
@@ -252,7 +252,7 @@ def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
 
 @operator_action
 def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
-    plan = found_version(slug).plan
+    plan = version_or_404(slug).plan
     if plan.deleted_at is not None:
         messages.info(request, f"{plan.title} was already deleted.")
         return redirect("plans")
@@ -269,7 +269,7 @@ def _with_undo(request: HttpRequest, plan: Plan) -> SafeString:
 
 @operator_action
 def undelete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
-    plan = found_version(slug).plan
+    plan = version_or_404(slug).plan
     if plan.deleted_at is None:
         messages.info(request, f"{plan.title} is not deleted.")
     else:
@@ -330,7 +330,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     The preview is that of the chosen targets on which a run can start now; of the others there are the reasons. Without
     parameters, the targets of the plan's last run are chosen, if it can start on them.
     """
-    version = found_version(slug, request.GET.get("version", ""))
+    version = version_or_404(slug, request.GET.get("version", ""))
     form = TargetsForm(request.GET)
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
     runs = list(listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN])
@@ -339,7 +339,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         chosen = list(usable_targets().filter(runs=last.pk))
     document = read(version.document)
     grids = grids_of(document)
-    wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
+    wanted = preview_request(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
     whole = shown_preview(document, chosen, wanted, grids) if chosen else None
     reasons = unfit_targets(document, chosen, whole.preview.expansion, grids) if whole else {}
     unfit = [Unfit(target, reasons[target.pk], _without(request, target)) for target in chosen if target.pk in reasons]
@@ -375,13 +375,13 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _schedule_url(version: PlanVersion, chosen: Sequence[Target]) -> str:
     """Redirect to the form of a new schedule of this version on the chosen targets."""
-    query = [("plan", version.plan.slug), ("version", version.number), *(("target", str(one)) for one in chosen)]
+    query = [("plan", version.plan.slug), ("version", version.number), *(("target", str(target)) for target in chosen)]
     return f"{reverse('new_schedule')}?{urlencode(query)}"
 
 
 @operator_action
 def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
-    version = found_version(slug, request.POST.get("version", ""))
+    version = version_or_404(slug, request.POST.get("version", ""))
     get_object_or_404(Plan, pk=version.plan_id, deleted_at=None)
     form = StartForm(request.POST)
     if not form.is_valid() or not form.cleaned_data["target"]:
@@ -399,11 +399,11 @@ def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
         )
     except Refusal as refusal:
         messages.error(request, f"Not started: {refusal}")
-        return redirect(f"{reverse('plan', kwargs={'slug': slug})}?{_asked_again(version, form)}")
+        return redirect(f"{reverse('plan', kwargs={'slug': slug})}?{_form_query(version, form)}")
     return redirect("run", number=run.number)
 
 
-def _asked_again(version: PlanVersion, form: StartForm) -> str:
+def _form_query(version: PlanVersion, form: StartForm) -> str:
     """The parameters of the page, without the serial numbers."""
     data = form.cleaned_data
     query = [("version", version.number), *(("target", target.id) for target in data["target"]), ("note", data["note"])]

@@ -24,7 +24,7 @@ from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, 
 from webapp.schedules.selectors import group_targets, locked_present, schedules_list
 from webapp.schedules.services import change_schedule, create_schedule
 from webapp.screens.access import operator_action, own_action, page, person
-from webapp.screens.plans.library import found_version
+from webapp.screens.plans.library import version_or_404
 from webapp.screens.plans.previewing import PlanAnswer, PlanProblem
 from webapp.screens.schedules.form import (
     PLACES_OF_TRIGGER,
@@ -117,7 +117,7 @@ def edit_schedule(request: HttpRequest, pk: int) -> HttpResponseBase:
 def show_new_schedule(request: HttpRequest) -> HttpResponse:
     values = values_of_new(timezone.get_current_timezone_name(), timezone.now())
     if slug := request.GET.get("plan", ""):
-        version = found_version(slug, request.GET.get("version", ""))
+        version = version_or_404(slug, request.GET.get("version", ""))
         values |= {"version": version.pk, "name": version.plan.title}
     wanted = set(request.GET.getlist("target"))
     values["target"] = [str(target.pk) for target in schedulable_targets(None) if str(target) in wanted]
@@ -130,7 +130,7 @@ def show_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _editable(pk)
     values = values_of(schedule)
     if number := request.GET.get("version", ""):
-        values["version"] = found_version(schedule.version.plan.slug, number).pk
+        values["version"] = version_or_404(schedule.version.plan.slug, number).pk
     return _shown(request, values, schedule)
 
 
