@@ -17,7 +17,7 @@ from playwright.sync_api import Browser
 from whitenoise.responders import StaticFile
 
 from webapp.celery import app
-from webapp.core.static_files import StaticFiles
+from webapp.core.middleware import StaticFiles
 from webapp.results.reading import content
 from webapp.tests import browser
 from webapp.tests.pages import without_line_breaks

@@ -8,7 +8,6 @@ from django.db.models.signals import post_migrate
 class AnalysisConfig(AppConfig):
     name = "webapp.analysis"
     label = "compare"  # of its tables
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`

@@ -40,7 +40,7 @@ from webapp.bench.saved import checked_query
 from webapp.bench.side_by_side import read_selection
 from webapp.bench.workloads import CHOICES
 from webapp.core.errors import NotFound
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 
 # Saved comparisons: the question with its title and note. Asked by sending `query` to /compare, or to /bench if it
 # names products.

@@ -11,7 +11,7 @@ from ninja import Field, Query, Router, Schema
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import PARQUET, Input, Paged
 from webapp.api.runs import RunOut, TrialOut, run_with
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 from webapp.results.export import results_table
 from webapp.results.models import BOTH
 from webapp.results.reading.filter import DIRECTIONS, read_filter

@@ -10,6 +10,8 @@ from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+from django.utils import timezone
+
 from webapp.core.errors import Refusal
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -84,6 +86,11 @@ def _moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> datetime:
 def local_time(at: datetime, zone: str) -> str:
     """“2026-03-29 03:00 (Europe/Berlin)”."""
     return f"{at.astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
+
+
+def viewers_time(at: datetime) -> str:
+    """“2026-11-23 22:00 Europe/Berlin”: a time in the current time zone, which is the viewer's during a request."""
+    return f"{timezone.localtime(at):%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"
 
 
 @cache

@@ -16,8 +16,7 @@ from django.utils import timezone
 from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
-from webapp.core.viewer_zone import viewers_time
-from webapp.core.windows import Span, WeeklyWindow, time_zone, weekly_window
+from webapp.core.windows import Span, WeeklyWindow, time_zone, viewers_time, weekly_window
 from webapp.hosts.models import Host, MaintenanceWindow
 
 MAX_WINDOWS = 50

@@ -18,7 +18,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import actor_name, audit
-from webapp.core.viewer_zone import viewers_time
+from webapp.core.windows import viewers_time
 from webapp.hosts.models import Target
 from webapp.plans.points import layout_of
 from webapp.plans.preflight import drives_taken

@@ -5,7 +5,6 @@ from django.apps import AppConfig
 
 class SchedulesConfig(AppConfig):
     name = "webapp.schedules"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         import_module("webapp.schedules.arming")  # importing it listens to `lost_rights`

@@ -42,12 +42,12 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "webapp.core.headers.browser_limits",
-    "webapp.core.api_errors.json_errors",
-    "webapp.core.nul.refuse_nul",
-    "webapp.core.refused_values.RefusedValues",
-    "webapp.core.viewer_zone.viewers_time_zone",
-    "webapp.core.static_files.StaticFiles",
+    "webapp.core.middleware.browser_limits",
+    "webapp.core.middleware.json_errors",
+    "webapp.core.middleware.refuse_nul",
+    "webapp.core.middleware.RefusedValues",
+    "webapp.core.middleware.viewers_time_zone",
+    "webapp.core.middleware.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

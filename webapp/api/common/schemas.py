@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from webapp.core.nearest import instead
-from webapp.core.table_files import parquet_format
+from webapp.core.table_files import FORMATS
 
 MAX_ITEMS = 500
 MAX_PROBLEMS = 20  # that an answer names
@@ -18,7 +18,7 @@ MAX_PROBLEMS = 20  # that an answer names
 PARQUET = {
     200: {
         "description": "A Parquet file.",
-        "content": {parquet_format.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+        "content": {FORMATS["parquet"].media_type: {"schema": {"type": "string", "format": "binary"}}},
     }
 }
 

@@ -14,7 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.api.common.input_checks import MAX_LEVELS
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
-from webapp.core.api_errors import json_errors
+from webapp.core.middleware import json_errors
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.services import create_api_token
 from webapp.hosts.models import Host

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.types.array import ListDumper
 
-from webapp.core.row_arrays import RowArrayDumper
+from webapp.core.apps import RowArrayDumper
 
 TEXTS = st.lists(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

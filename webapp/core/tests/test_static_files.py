@@ -6,7 +6,7 @@ from django.conf import LazySettings
 from django.http import HttpResponse
 from django.test import RequestFactory
 
-from webapp.core.static_files import StaticFiles
+from webapp.core.middleware import StaticFiles
 
 
 def test_a_file_that_was_taken_away_is_not_found(tmp_path: Path, settings: LazySettings) -> None:

@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.test import RequestFactory
 from django.utils import timezone
 
-from webapp.core.viewer_zone import viewers_time_zone
+from webapp.core.middleware import viewers_time_zone
 
 
 def seen(cookie: str | None) -> str:

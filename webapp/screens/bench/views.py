@@ -29,7 +29,7 @@ from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
 from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 from webapp.screens.access import operator_action, own_action, page, person
 from webapp.screens.bench.address import (
     bench_address,

@@ -58,7 +58,7 @@ from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
 from webapp.core.answers import Question, answered
 from webapp.core.errors import Refusal
 from webapp.core.parameters import read_number
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.plans.factors import FACTORS
 from webapp.results.models import Origin

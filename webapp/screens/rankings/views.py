@@ -19,7 +19,7 @@ from webapp.bench.rankings.standings import Lead, Standing
 from webapp.bench.workloads import CHOICES, Workload, chart_order, chart_words, in_words
 from webapp.core.formatting import bytes_binary, latency
 from webapp.core.formatting import ratio as as_ratio
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order, varying
 from webapp.screens.access import page

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import file_response
 from webapp.plans.factors import FACTORS
 from webapp.results.export import results_table
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter

@@ -12,7 +12,7 @@ from django.test import Client
 
 from webapp.analysis.models import SavedComparison
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.core.viewer_zone import COOKIE
+from webapp.core.middleware import COOKIE
 from webapp.results.models import Result
 from webapp.screens.bench.picture import report_drawing
 from webapp.screens.tests.test_bench import ADDRESS, labs, shown  # noqa: F401 - fixture

@@ -11,8 +11,7 @@ from django.urls import reverse
 
 from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.core.errors import Refusal
-from webapp.core.table_files import Column, Kind, Table
-from webapp.core.table_files.response import file_response
+from webapp.core.table_files import Column, Kind, Table, file_response
 from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
