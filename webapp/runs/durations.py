@@ -101,8 +101,8 @@ def _own(workload: str) -> Any:
 
 def work_of(trials: QuerySet[Trial], *by: str) -> Mapping[tuple[Any, ...], Work]:
     """The trials' work, grouped by these columns."""
-    own = _own("workload")
-    rows = trials.order_by().values_list(*by).annotate(trials=Count("pk"), timed=Count(own), own=Sum(own))
+    seconds = _own("workload")
+    rows = trials.order_by().values_list(*by).annotate(trials=Count("pk"), timed=Count(seconds), total_s=Sum(seconds))
     return {tuple(key): Work(count, timed, own_s or 0.0) for *key, count, timed, own_s in rows}
 
 
@@ -160,8 +160,8 @@ def experience_of(targets: Sequence[Target]) -> dict[str, Experience]:
     per_host: dict[str, dict[UUID, list[_Done]]] = defaultdict(lambda: defaultdict(list))
     for done in _trials(runs, hosts):
         per_host[done.host_id][done.run_id].append(done)
-    found = {host: _learned(list(by_run.values())) for host, by_run in per_host.items()}
-    return {host: learned for host, learned in found.items() if learned is not None}
+    by_host = {host: _learned(list(by_run.values())) for host, by_run in per_host.items()}
+    return {host: learned for host, learned in by_host.items() if learned is not None}
 
 
 def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
@@ -199,46 +199,46 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
 def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     turnovers, prefills = [], []
     for trials in runs:
-        first, later = _split([one for one in trials if not one.steps])
+        first, later = _split([trial for trial in trials if not trial.steps])
         turnover = _turnovers(later)
         if len(turnover) < MIN_TRIALS:
             continue
         turnovers.append(median(turnover))
-        prefills += _prefill_rates(first, median(one.before_s for one in later))
+        prefills += _prefill_rates(first, median(trial.before_s for trial in later))
     if not turnovers:
         return None
-    amounts = _amount_rates([one for trials in runs for one in trials])
+    amounts = _amount_rates([trial for trials in runs for trial in trials])
     return Experience(
         runs=len(turnovers),
         turnover_s=Span.of(turnovers),
         prefill_bytes_per_s=Span.of(prefills) if prefills else None,
         amounts=amounts,
-        stops_s=_stops([one for trials in runs for one in trials]),
-        loads_s=_loads([one for trials in runs for one in trials]),
-        builds_s=_builds([one for trials in runs for one in trials]),
+        stops_s=_stops([trial for trials in runs for trial in trials]),
+        loads_s=_loads([trial for trials in runs for trial in trials]),
+        builds_s=_builds([trial for trials in runs for trial in trials]),
     )
 
 
 def _turnovers(trials: Sequence[_Done]) -> list[float]:
-    timed = [max(0.0, one.lasted_s - one.own_s) for one in trials if one.work.moved_bytes is None]
-    return timed or [one.before_s for one in trials]
+    timed = [max(0.0, trial.lasted_s - trial.own_s) for trial in trials if trial.work.moved_bytes is None]
+    return timed or [trial.before_s for trial in trials]
 
 
 def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done]]:
     """Trials with new sets of files, with their number, and all other trials."""
     seen: set[tuple[object, ...]] = set()
     first, later = [], []
-    for one in trials:
-        if new := one.files - seen:
+    for trial in trials:
+        if new := trial.files - seen:
             seen |= new
-            first.append((one, len(new)))
+            first.append((trial, len(new)))
         else:
-            later.append(one)
+            later.append(trial)
     return first, later
 
 
 def _prefill_rates(first: Sequence[tuple[_Done, int]], usual_before_s: float) -> list[float]:
-    took = [(one.work, sets, one.before_s - usual_before_s) for one, sets in first]
+    took = [(trial.work, sets, trial.before_s - usual_before_s) for trial, sets in first]
     return [
         (work.size_bytes or 0) * work.files * sets / seconds for work, sets, seconds in took if seconds >= MIN_PREFILL_S
     ]
@@ -246,31 +246,33 @@ def _prefill_rates(first: Sequence[tuple[_Done, int]], usual_before_s: float) ->
 
 def _builds(trials: Sequence[_Done]) -> Mapping[str, Span]:
     took: dict[str, list[float]] = defaultdict(list)
-    for one in trials:
-        if one.build_s is not None:
-            took[one.layout].append(one.build_s)
+    for trial in trials:
+        if trial.build_s is not None:
+            took[trial.layout].append(trial.build_s)
     return {line: Span.of(seconds) for line, seconds in took.items()}
 
 
 def _stops(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:
     took: dict[tuple[tuple[str, ...], Workload], list[float]] = defaultdict(list)
-    for one in trials:
-        if one.work.may_end_early:
-            took[one.target_ids, msgspec.structs.replace(one.work, seed=1)].append(one.own_s)
+    for trial in trials:
+        if trial.work.may_end_early:
+            took[trial.target_ids, msgspec.structs.replace(trial.work, seed=1)].append(trial.own_s)
     return {key: Span.of(seconds) for key, seconds in took.items()}
 
 
 def _loads(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], int], Span]:
     took: dict[tuple[tuple[str, ...], int], list[float]] = defaultdict(list)
-    for one in trials:
-        if one.work.load_bytes:
-            took[one.target_ids, one.work.load_bytes].append(max(0.0, one.own_s - one.work.time_s))
+    for trial in trials:
+        if trial.work.load_bytes:
+            took[trial.target_ids, trial.work.load_bytes].append(max(0.0, trial.own_s - trial.work.time_s))
     return {key: Span.of(seconds) for key, seconds in took.items()}
 
 
 def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:
     rates: dict[tuple[tuple[str, ...], Workload], list[float]] = defaultdict(list)
-    for one in trials:
-        if one.work.moved_bytes is not None and one.lasted_s > one.before_s:
-            rates[one.target_ids, one.work.rated()].append(one.work.moved_bytes / (one.lasted_s - one.before_s))
+    for trial in trials:
+        if trial.work.moved_bytes is not None and trial.lasted_s > trial.before_s:
+            rates[trial.target_ids, trial.work.rated()].append(
+                trial.work.moved_bytes / (trial.lasted_s - trial.before_s)
+            )
     return {key: Span.of(values) for key, values in rates.items()}

@@ -88,7 +88,7 @@ def _stopped_by_failures(fields: Fields) -> str:
 
 
 def _settings_not_restored(fields: Fields) -> str:
-    hosts = (f"{one['host']}: {sentence(one['code'], one['fields'])}" for one in fields["hosts"])
+    hosts = (f"{host['host']}: {sentence(host['code'], host['fields'])}" for host in fields["hosts"])
     return f"Settings were not restored. {'; '.join(hosts)}"
 
 

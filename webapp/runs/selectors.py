@@ -110,8 +110,8 @@ def runs_list() -> QuerySet[Run]:
 
 def count_of_trials(wanted: Q) -> Coalesce:
     """Subquery: the number of each run's trials that match. A join would count the trials of all runs."""
-    found = Trial.objects.filter(wanted, run=OuterRef("pk")).order_by().values("run")
-    return Coalesce(Subquery(found.annotate(count=Count("*")).values("count")), 0)
+    matching = Trial.objects.filter(wanted, run=OuterRef("pk")).order_by().values("run")
+    return Coalesce(Subquery(matching.annotate(count=Count("*")).values("count")), 0)
 
 
 def read_further(trials: Iterable[Trial]) -> None:

@@ -220,7 +220,7 @@ def start_run(
         raise StartRefused("search_is_whole", "A search chooses its trials itself. Run all of it again.")
     try:
         refuse_unfit_hosts(fresh)
-        expansion = _kept(_expanded(document, fresh, seed), options)
+        expansion = _wanted_trials(_expanded(document, fresh, seed), options)
         refuse_unfit_trials(expansion.trials, fresh)
         refuse_worn(expansion, fresh)
         refuse_unarmed(expansion.trials, fresh, armed, by=by)
@@ -233,14 +233,14 @@ def _started_before(options: StartOptions) -> Run | None:
     return Run.objects.filter(request_id=options.request_id).first() if options.request_id else None
 
 
-def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
+def _wanted_trials(expansion: Expansion, options: StartOptions) -> Expansion:
     """The expansion with only the wanted trials, in the same order. The first of them does the steps done once."""
     if options.keep is None:
         return expansion
-    kept = [trial for trial in expansion.trials if options.keep(trial)]
-    if not kept:
+    trials = [trial for trial in expansion.trials if options.keep(trial)]
+    if not trials:
         raise Refusal("plan_problem", "The plan no longer contains any of these trials.")
-    return replace(expansion, trials=tuple(in_order(kept)))
+    return replace(expansion, trials=tuple(in_order(trials)))
 
 
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:

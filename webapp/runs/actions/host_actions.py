@@ -45,10 +45,10 @@ def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User 
     _refuse_method(target, method)
     refuse_untyped([target], [serial], by=by)
     until = timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
-    asked = HostAction(target=target, purge=method, armed_until=until, by=by, why=_checked_reason(why))
-    detail = {"method": method, "serial": target.arming_serial, "model": target.model, "why": asked.why}
+    host_action = HostAction(target=target, purge=method, armed_until=until, by=by, why=_checked_reason(why))
+    detail = {"method": method, "serial": target.arming_serial, "model": target.model, "why": host_action.why}
     try:
-        return _send(asked, AttemptKind.PURGE, target.lock_keys, action="host.purge", detail=detail)
+        return _send(host_action, AttemptKind.PURGE, target.lock_keys, action="host.purge", detail=detail)
     except IntegrityError as error:
         words = f"A drive of {target} is in use by an attempt on another host. Wait until the attempt has ended."
         raise Refusal("drive_busy", words) from error
@@ -93,10 +93,10 @@ def setting_by_hand(
         )
     if operation == SettingOperation.SET and not 0 < len(value) <= MAX_VALUE_LENGTH:
         raise Refusal("setting_value", f"Enter the new value, with at most {MAX_VALUE_LENGTH} characters.")
-    asked = HostAction(target=target, setting=name, operation=operation, by=by, why=_checked_reason(why))
-    asked.value = value if operation == SettingOperation.SET else ""
-    detail = {"setting": name, "value": asked.value, "why": asked.why}
-    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingOperation(operation)], detail=detail)
+    host_action = HostAction(target=target, setting=name, operation=operation, by=by, why=_checked_reason(why))
+    host_action.value = value if operation == SettingOperation.SET else ""
+    detail = {"setting": name, "value": host_action.value, "why": host_action.why}
+    return _send(host_action, AttemptKind.SETTING, (), action=_AUDITED[SettingOperation(operation)], detail=detail)
 
 
 @transaction.atomic
@@ -120,14 +120,14 @@ def settable(target: Target) -> list[str]:
 def set_by_hand(target: Target) -> list[HostAction]:
     """Settings that were set through this target and may not have been restored, by name."""
     done = HostAction.objects.filter(target=target, operation__in=[SettingOperation.SET, SettingOperation.RESTORE])
-    found: dict[str, HostAction] = {}
+    last_by_setting: dict[str, HostAction] = {}
     changed = done.exclude(attempt__setting_changes=None).select_related("attempt", "by").distinct()
     for action in changed.order_by("at"):
         if action.operation == SettingOperation.SET:
-            found[action.setting] = action
+            last_by_setting[action.setting] = action
         elif action.attempt.state == AttemptState.DONE:
-            found.pop(action.setting, None)
-    return [found[name] for name in sorted(found)]
+            last_by_setting.pop(action.setting, None)
+    return [last_by_setting[name] for name in sorted(last_by_setting)]
 
 
 def _checked_reason(why: str) -> str:
@@ -148,18 +148,18 @@ def _refuse_method(target: Target, method: str) -> None:
 
 @transaction.atomic
 def _send(
-    asked: HostAction, kind: AttemptKind, keys: Collection[str], *, action: str, detail: Mapping[str, object]
+    host_action: HostAction, kind: AttemptKind, keys: Collection[str], *, action: str, detail: Mapping[str, object]
 ) -> HostAction:
-    target = asked.target
+    target = host_action.target
     lock_host(target.host_id)
     busy = Attempt.objects.filter(host=target.host_id, state__in=ACTIVE_ATTEMPT_STATES).select_related("run").first()
     if busy is not None:
         what = str(busy.run) if busy.run else "another host action"
         raise Refusal("host_busy", f"{target.host} works on {what}. Wait until it is idle, or pause the run.")
     attempt = create_attempt(kind, target.host_id)
-    asked.attempt = attempt
-    asked.save()
+    host_action.attempt = attempt
+    host_action.save()
     take_locks(attempt, keys)
-    audit(by=asked.by, action=action, on=target, detail=detail)
+    audit(by=host_action.by, action=action, on=target, detail=detail)
     transaction.on_commit(lambda: publish_safely(attempt))
-    return asked
+    return host_action

@@ -265,6 +265,8 @@ def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], why: str, b
     now = timezone.now()
     wanted = {trial.pk for trial in trials}
     Trial.objects.filter(pk__in=wanted).update(skip_requested_at=now, skip_reason=why, skipped_by=by)
-    unaccepted = [one.pk for one in active if one.trial_id in wanted and one.state == AttemptState.DISPATCHED]
+    unaccepted = [
+        attempt.pk for attempt in active if attempt.trial_id in wanted and attempt.state == AttemptState.DISPATCHED
+    ]
     until = now + timedelta(seconds=UNACCEPTED_GRACE_SECONDS)
     Attempt.objects.filter(pk__in=unaccepted, lease_until__gt=until).update(lease_until=until)

@@ -58,20 +58,20 @@ def common_start(*, host: Host, attempt_id: UUID) -> datetime | None:
 
     Raises Refusal attempt_closed.
     """
-    found = Attempt.objects.filter(pk=attempt_id, host=host, state__in=ACTIVE_ATTEMPT_STATES, trial__isnull=False)
-    known = found.values_list("ready_at", "trial__common_start_at").first()
-    if known is None:
+    attempts = Attempt.objects.filter(pk=attempt_id, host=host, state__in=ACTIVE_ATTEMPT_STATES, trial__isnull=False)
+    times = attempts.values_list("ready_at", "trial__common_start_at").first()
+    if times is None:
         raise Refusal("attempt_closed", "This host has no such attempt, or it has ended.")
-    ready_at, start_at = known
+    ready_at, start_at = times
     if ready_at is None:
-        return _become_ready(found)
+        return _become_ready(attempts)
     return start_at
 
 
 @transaction.atomic
-def _become_ready(found: QuerySet[Attempt]) -> datetime | None:
+def _become_ready(attempts: QuerySet[Attempt]) -> datetime | None:
     """The attempt is locked before its trial, as everywhere."""
-    attempt = found.select_for_update(no_key=True, of=("self",)).first()
+    attempt = attempts.select_for_update(no_key=True, of=("self",)).first()
     if attempt is None:
         raise Refusal("attempt_closed", "The attempt has ended.")
     trial = lock_trial(attempt)
@@ -155,9 +155,9 @@ def unclosed_runs(host_id: UUID) -> QuerySet[Run]:
 
 def unclosed(host_id: UUID) -> QuerySet[Attempt]:
     """Subquery of a run: trials sent to the host since the run's settings were last restored there."""
-    own = Attempt.objects.filter(host=host_id)
-    closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, sequence__gt=OuterRef("sequence"))
-    sent = own.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
+    of_host = Attempt.objects.filter(host=host_id)
+    closed = of_host.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, sequence__gt=OuterRef("sequence"))
+    sent = of_host.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
     return sent.filter(~Exists(closed.exclude(state=AttemptState.LOST)))
 
 
@@ -361,8 +361,8 @@ def _continuable() -> QuerySet[Run]:
 
 def ready_runs(host_id: UUID) -> QuerySet[Run]:
     """Runs that can continue with a trial on this host outside its maintenance windows, in queue order."""
-    own = Q(Exists(_planned(host_id).filter(run=OuterRef("pk"))), one_at_a_time=False)
-    goes_on = _continuable().filter(own | Q(pk__in=runs_that_can_continue(host_id)))
+    unordered = Q(Exists(_planned(host_id).filter(run=OuterRef("pk"))), one_at_a_time=False)
+    goes_on = _continuable().filter(unordered | Q(pk__in=runs_that_can_continue(host_id)))
     goes_on = goes_on.annotate(
         holds=Exists(unclosed(host_id)), goes_first=Q(one_at_a_time=True, state=RunState.RUNNING)
     )

@@ -231,7 +231,7 @@ def end_finished_run(run_id: UUID) -> bool:
     troubles = [closing.as_fields() for closing in closings if closing.state != AttemptState.DONE]
     state, code, fields = _verdict(run, troubles)
     if troubles:
-        hosts = {one["host"]: sentence(one["code"], one["fields"]) for one in troubles}
+        hosts = {trouble["host"]: sentence(trouble["code"], trouble["fields"]) for trouble in troubles}
         audit(by=None, action="run.settings_not_restored", on=run, detail={"hosts": hosts})
     transition_run(run, state, code=code, fields=fields)
     drop_all(run)

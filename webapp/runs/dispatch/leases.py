@@ -67,8 +67,8 @@ def expire_leases() -> int:
 
 @transaction.atomic
 def _expire(attempt_id: UUID) -> bool:
-    found = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
-    attempt = found.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now()).first()
+    attempts = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
+    attempt = attempts.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now()).first()
     if attempt is None:
         return False
     end_attempt(attempt, AttemptState.LOST, code="lease_expired", fields={"accepted": attempt.accepted_at is not None})
@@ -162,8 +162,8 @@ def _queue_is_empty(host: Host) -> bool:
 
 @transaction.atomic
 def _lose(attempt_id: UUID) -> bool:
-    found = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
-    attempt = found.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES).first()
+    attempts = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
+    attempt = attempts.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES).first()
     if attempt is None:
         return False
     end_attempt(attempt, AttemptState.LOST, code="not_on_host")

@@ -86,19 +86,19 @@ def wanting(trials: QuerySet[Trial], keys: Collection[str]) -> QuerySet[Trial]:
 
 def take_locks(attempt: Attempt, keys: Collection[str]) -> None:
     """Create the locks, sorted to avoid deadlocks. Raises IntegrityError if another run or host holds one."""
-    kept = TargetLock.objects.filter(_ours(attempt.run_id, attempt.host_id), lock_key__in=list(keys))
-    own = set(kept.values_list("lock_key", flat=True))
-    TargetLock.objects.filter(lock_key__in=own).update(attempt=attempt)
-    TargetLock.objects.bulk_create(TargetLock(lock_key=key, attempt=attempt) for key in sorted(set(keys) - own))
+    our_locks = TargetLock.objects.filter(_ours(attempt.run_id, attempt.host_id), lock_key__in=list(keys))
+    our_keys = set(our_locks.values_list("lock_key", flat=True))
+    TargetLock.objects.filter(lock_key__in=our_keys).update(attempt=attempt)
+    TargetLock.objects.bulk_create(TargetLock(lock_key=key, attempt=attempt) for key in sorted(set(keys) - our_keys))
 
 
 def free(trial: Trial) -> bool:
     """Whether all its drives are free now; locking them may still fail."""
-    held = TargetLock.objects.filter(lock_key__in=list(keys_of(trial)))
+    locks = TargetLock.objects.filter(lock_key__in=list(keys_of(trial)))
     hosts = {target.host_id for target in trial.all_targets}
     for host_id in hosts:
-        held = held.exclude(_ours(trial.run_id, host_id))
-    return not held.exists()
+        locks = locks.exclude(_ours(trial.run_id, host_id))
+    return not locks.exists()
 
 
 def drop_locks(attempt: Attempt) -> None:
@@ -106,11 +106,11 @@ def drop_locks(attempt: Attempt) -> None:
 
     Locks under a layout are released when the run is closed on the host."""
     if attempt.kind == AttemptKind.CLOSE_RUN and attempt.state != AttemptState.LOST:
-        kept = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
+        locks = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
         if attempt.state == AttemptState.FAILED and attempt.host.state != HostState.REVOKED:
-            kept.update(attempt=attempt)
+            locks.update(attempt=attempt)
         else:
-            kept.delete()
+            locks.delete()
     elif attempt.trial is not None and attempt.trial.on_several_hosts:
         if not attempt.trial.attempts.filter(state__in=ACTIVE_ATTEMPT_STATES).exists():
             TargetLock.objects.filter(attempt__trial=attempt.trial).delete()
@@ -141,9 +141,9 @@ def drop_left(host: Host, inventory: Inventory) -> None:
 def _built_on(inventory: Inventory) -> set[str]:
     """Kernel names of devices in use: with a stacked device, a mount or another holder."""
     devices = inventory.block_devices
-    held = {device.name for device in devices if device.holders}
+    with_holders = {device.name for device in devices if device.holders}
     mounted = {name for system in inventory.file_systems for name in system.devices}
-    return held | mounted | {parent for device in devices for parent in device.parents}
+    return with_holders | mounted | {parent for device in devices for parent in device.parents}
 
 
 def _ours(run_id: UUID | None, host_id: UUID) -> Q:

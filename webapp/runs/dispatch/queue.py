@@ -400,17 +400,17 @@ def starts_of(state: QueueState) -> dict[RunOnHost, Start]:
 def _loads() -> dict[RunOnHost, Load]:
     unended = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
     known = paces(Attempt.objects.filter(run__state__in=OPEN_RUN_STATES))
-    found: dict[RunOnHost, Load] = {}
+    loads: dict[RunOnHost, Load] = {}
     for (run, host, state), work in work_of(unended, "run_id", "host_id", "state").items():
-        before = found.get((run, host), Load(0, 0, 0.0))
+        before = loads.get((run, host), Load(0, 0, 0.0))
         seconds = known.get(run, Pace()).seconds(work, besides_s=OVERHEAD_S)
-        found[run, host] = Load(
+        loads[run, host] = Load(
             left=before.left + work.trials,
             active=before.active + (work.trials if state in ACTIVE_TRIAL_STATES else 0),
             seconds=None if seconds is None or before.seconds is None else before.seconds + seconds,
             measured=run in known,
         )
-    return found | _of_all_hosts(found)
+    return loads | _of_all_hosts(loads)
 
 
 def _of_all_hosts(loads: Mapping[RunOnHost, Load]) -> dict[RunOnHost, Load]:
@@ -456,8 +456,8 @@ def _closing() -> set[RunOnHost]:
 def _wanted_keys(taken: Sequence[str]) -> dict[RunOnHost, set[str]]:
     """Drives in use now that a run still needs on a host."""
     left = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
-    found: dict[RunOnHost, set[str]] = defaultdict(set)
+    keys: dict[RunOnHost, set[str]] = defaultdict(set)
     trials = wanting(left, taken).order_by().distinct("run", "host", "target", "point__at_once")
     for trial in trials.select_related("target"):
-        found[trial.run_id, trial.host_id] |= keys_of(trial).intersection(taken)
-    return found
+        keys[trial.run_id, trial.host_id] |= keys_of(trial).intersection(taken)
+    return keys
