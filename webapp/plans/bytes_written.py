@@ -49,26 +49,26 @@ def _prefilled(expansion: Expansion, sets: Sequence[FileSet]) -> Mapping[str, in
     again when a later trial needs them.
     """
     total = Counter[str]()
-    for one in sets:
-        total[one.target_id] += one.filled_bytes
+    for file_set in sets:
+        total[file_set.target_id] += file_set.filled_bytes
     for target in expansion.targets:
-        own = [one for one in sets if one.target_id == target.id and not one.build]
-        if target.size_bytes and sum(one.space_bytes for one in own) > target.size_bytes:
-            total[target.id] = _filled_in_order(expansion.trials, target.id, own)
+        of_target = [file_set for file_set in sets if file_set.target_id == target.id and not file_set.build]
+        if target.size_bytes and sum(file_set.space_bytes for file_set in of_target) > target.size_bytes:
+            total[target.id] = _filled_in_order(expansion.trials, target.id, of_target)
     return total
 
 
 def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str, int]:
     """Maximum bytes that a trial writes, by target id, without rebuilds."""
-    found: dict[str, int] = {}
+    bytes_by_target: dict[str, int] = {}
     for target in trial.target_ids:
         fastest = min(limits.get(target, FASTEST_BYTES_PER_S), FASTEST_BYTES_PER_S)
-        own = [stream.workload for stream in trial.streams if stream.target_id == target]
-        works = [work for work in own if not work.replaces_member]
-        found[target] = sum([written_by(work, fastest) for work in works])
+        workloads = [stream.workload for stream in trial.streams if stream.target_id == target]
+        works = [work for work in workloads if not work.replaces_member]
+        bytes_by_target[target] = sum([written_by(work, fastest) for work in works])
         if len(works) > 1:
-            found[target] = min(found[target], _written_together(works, fastest))
-    return found
+            bytes_by_target[target] = min(bytes_by_target[target], _written_together(works, fastest))
+    return bytes_by_target
 
 
 def rebuilt_in(trial: PlannedTrial, expansion: Expansion) -> int:
@@ -91,7 +91,7 @@ def _written_together(works: Iterable[Workload], fastest: float) -> int:
 
 def _filled_in_order(trials: Sequence[PlannedTrial], target_id: str, sets: Sequence[FileSet]) -> int:
     """Bytes if only the files of one trial are kept at a time."""
-    filled = {(one.stream, one.size_bytes, one.is_new): one.filled_bytes for one in sets}
+    filled = {(file_set.stream, file_set.size_bytes, file_set.is_new): file_set.filled_bytes for file_set in sets}
     needed = [
         tuple(
             (each.name, each.workload.size_bytes or 0, each.workload.creates_files)

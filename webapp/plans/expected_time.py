@@ -51,7 +51,8 @@ def written_again(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
     prepared = [(trial, steps) for trial in trials if (steps := steps_of(trial.point).once.steps)]
     count = Counter((trial.part, trial.target_ids) for trial, _ in prepared)
     first = {(trial.part, trial.target_ids): (trial, steps) for trial, steps in reversed(prepared)}
-    again = [(*one, min(count[key], most_preparations(stop_after)) - 1) for key, one in first.items()]
+    most = most_preparations(stop_after)
+    again = [(trial, steps, min(count[key], most) - 1) for key, (trial, steps) in first.items()]
     return _written(again, targets)
 
 
@@ -72,11 +73,11 @@ def _written(
 def prepared_streams(trial: PlannedTrial) -> Sequence[PlannedStream]:
     """One stream for each used part that the steps prepare, as `recipes.prepared`. In a directory, each stream has its
     own files."""
-    found: dict[tuple[object, ...], PlannedStream] = {}
+    streams: dict[tuple[object, ...], PlannedStream] = {}
     for stream in (each for each in trial.streams if not each.workload.needs_array):
         name = stream.name if trial.kind is TargetKind.DIRECTORY else ""
-        found.setdefault((stream.target_id, name, *used_range(stream.workload)), stream)
-    return list(found.values())
+        streams.setdefault((stream.target_id, name, *used_range(stream.workload)), stream)
+    return list(streams.values())
 
 
 # What earlier runs on a host tell about the time of trials.
@@ -169,12 +170,12 @@ class Clock:
 
     def _stream(self, trial: PlannedTrial, work: Workload, known: Experience, count: int) -> Times:
         """The time of one workload of a trial: its run time, and that of its amount if its rate is known."""
-        own = self._own(trial, work, known, count)
+        times = self._own(trial, work, known, count)
         if work.load_bytes:
-            own = _plus(own, self._load(trial, work, known))
+            times = _plus(times, self._load(trial, work, known))
         if work.moved_bytes is None:
-            return own
-        return _plus(own, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
+            return times
+        return _plus(times, _moved(work.moved_bytes, _amount_rate(trial, work, known)))
 
     def _load(self, trial: PlannedTrial, work: Workload, known: Experience) -> Times:
         """The load before the measured part: as earlier, else at the speed of the prefill."""
@@ -232,9 +233,9 @@ def _moved(amount_bytes: int, rate: Span | None) -> Times:
     return amount_bytes / rate.high, amount_bytes / rate.typical, amount_bytes / rate.low
 
 
-def _longer(one: Times, other: Times) -> Times:
-    return max(one[0], other[0]), max(one[1], other[1]), max(one[2], other[2])
+def _longer(first: Times, second: Times) -> Times:
+    return max(first[0], second[0]), max(first[1], second[1]), max(first[2], second[2])
 
 
-def _plus(one: Times, other: Times) -> Times:
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+def _plus(first: Times, second: Times) -> Times:
+    return first[0] + second[0], first[1] + second[1], first[2] + second[2]

@@ -132,19 +132,19 @@ def factor_warnings(
     grids = grids_of(document) if grids is None else grids
     parts = [_in_part(document, grid, targets, schedulers or {}) for grid in grids]
     common = {factor: words for factor in document.common if (words := _in_all(factor, parts))}
-    found = [FieldProblem(f"common.{factor}", words) for factor, words in common.items()]
-    for number, one in enumerate(parts):
-        for factor, words in one.by_factor.items():
-            if factor not in one.inherited:
-                found.append(FieldProblem(f"parts.{number}.factors.{factor}", words, one.part.name))
-            elif factor in one.varied and factor not in common:
-                found.append(FieldProblem(f"parts.{number}", words, one.part.name))
-    return tuple(found)
+    warnings = [FieldProblem(f"common.{factor}", words) for factor, words in common.items()]
+    for number, part in enumerate(parts):
+        for factor, words in part.by_factor.items():
+            if factor not in part.inherited:
+                warnings.append(FieldProblem(f"parts.{number}.factors.{factor}", words, part.part.name))
+            elif factor in part.varied and factor not in common:
+                warnings.append(FieldProblem(f"parts.{number}", words, part.part.name))
+    return tuple(warnings)
 
 
 def _in_all(factor: str, parts: Sequence[_PartWarnings]) -> str:
     """The warning about a common factor if every part that uses it has the same one, else ""."""
-    words = {one.by_factor.get(factor, "") for one in parts if factor in one.inherited}
+    words = {part.by_factor.get(factor, "") for part in parts if factor in part.inherited}
     return words.pop() if len(words) == 1 else ""
 
 

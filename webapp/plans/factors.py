@@ -143,11 +143,11 @@ _SETTINGS = tuple(
 
 def _of_engines() -> list[Factor]:
     """Factors of all engines, each name once, with the definition of the first engine."""
-    found: dict[str, Factor] = {}
+    by_name: dict[str, Factor] = {}
     for engine in ENGINES.values():
         for factor in engine.FACTORS:
-            found.setdefault(factor.name, factor)
-    return list(found.values())
+            by_name.setdefault(factor.name, factor)
+    return list(by_name.values())
 
 
 class _Factors(Mapping[str, Factor]):
@@ -170,10 +170,10 @@ class _Factors(Mapping[str, Factor]):
         return len(self._listed)
 
     def _named_for_stream(self, name: str) -> Factor:
-        stream, _, own = name.partition(".")
-        if own not in OF_STREAMS or not stream:
+        stream, _, plain_name = name.partition(".")
+        if plain_name not in OF_STREAMS or not stream:
             raise KeyError(name)
-        factor = self._listed[own]
+        factor = self._listed[plain_name]
         word = factor.label[:2]
         label = factor.label if word[1:].isupper() or "/" in word else word.lower() + factor.label[2:]
         return replace(factor, name=name, label=f"{stream}: {label}")
@@ -188,22 +188,22 @@ FACTORS: Mapping[str, Factor] = _Factors(
 
 def stream_and_factor(name: str) -> tuple[str, str]:
     """`reader.iodepth` is ("reader", "iodepth"); a factor that belongs to no stream has the stream ""."""
-    stream, dot, own = name.partition(".")
-    return (stream, own) if dot and own in OF_STREAMS else ("", name)
+    stream, dot, plain_name = name.partition(".")
+    return (stream, plain_name) if dot and plain_name in OF_STREAMS else ("", name)
 
 
 @cache
 def of_other_engines(name: str) -> frozenset[str]:
     """Factors of other engines only."""
-    own = {factor.name for factor in ENGINES[name].FACTORS}
-    return frozenset(factor.name for engine in ENGINES.values() for factor in engine.FACTORS) - own
+    of_this_engine = {factor.name for factor in ENGINES[name].FACTORS}
+    return frozenset(factor.name for engine in ENGINES.values() for factor in engine.FACTORS) - of_this_engine
 
 
 def factor_of(name: str, engine: str) -> Factor | None:
     """The factor as this engine defines it: engines may allow different levels."""
     plain = stream_and_factor(name)[1]
-    own = next((factor for factor in ENGINES[engine].FACTORS if factor.name == plain), None)
-    return replace(own, name=name, label=FACTORS[name].label) if own else FACTORS.get(name)
+    of_engine = next((factor for factor in ENGINES[engine].FACTORS if factor.name == plain), None)
+    return replace(of_engine, name=name, label=FACTORS[name].label) if of_engine else FACTORS.get(name)
 
 
 # Alternatives: if a part names one, the other does not apply.

@@ -48,7 +48,7 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
         return [{}] * len(trials)
     host_of = {target.id: target.host_id for target in targets}
     built: dict[str, Builds] = {}  # by host
-    found: list[Builds] = []
+    builds: list[Builds] = []
     count = 0
     for trial in trials:
         before, now = built.get(host_of[trial.target_id], {}), dict[str, Build]()
@@ -61,8 +61,8 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
             now[target] = build
         altered = any(work.replaces_member for work in trial.workloads)
         built |= dict.fromkeys((host_of[target] for target in trial.target_ids), {} if altered else now)
-        found.append(now)
-    return found
+        builds.append(now)
+    return builds
 
 
 def file_sets(trials: Sequence[PlannedTrial], builds: Sequence[Builds]) -> list[FileSet]:

@@ -122,9 +122,9 @@ class Fitness:
         if not before.steps or workload.needs_array:  # the steps prepare what the other streams use
             return []
         kind, capacity = made_kind(target.kind, layout), room_of(target, layout)
-        found = [f"{target.shown}: {text}." for text in step_problems(before.steps, workload, capacity)]
-        writing = [step for step in before.steps if isinstance(step, WriteStep)] if not found else []
-        return found + [
+        problems = [f"{target.shown}: {text}." for text in step_problems(before.steps, workload, capacity)]
+        writing = [step for step in before.steps if isinstance(step, WriteStep)] if not problems else []
+        return problems + [
             f"Step `{step_words(step)}` on {target.shown}: {text}"
             for step in writing
             for text in self.combination_problems(step_workload(step, workload, kind, capacity), kind)
@@ -132,10 +132,10 @@ class Fitness:
 
     def combination_problems(self, workload: Workload, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
-        found = self._known.get((workload, kind))
-        if found is None:
-            found = self._known[workload, kind] = [f"{problem}." for problem in workload_problems(workload, kind)]
-        return found
+        problems = self._known.get((workload, kind))
+        if problems is None:
+            problems = self._known[workload, kind] = [f"{problem}." for problem in workload_problems(workload, kind)]
+        return problems
 
 
 def _path_problems(target: TargetFacts) -> list[str]:
@@ -185,8 +185,8 @@ def verification_problems(workloads: Workloads, kind: TargetKind) -> list[str]:
 def array_problems(workloads: Workloads, layout: Layout | None) -> list[str]:
     """Reasons why the streams cannot act on the array of the layout."""
     acting = [work for work in workloads if work.needs_array]
-    found = [array_problem(layout, replaces_member=work.replaces_member) for work in acting]
-    return [f"{text[0].upper()}{text[1:]}." for text in found if text]
+    problems = [array_problem(layout, replaces_member=work.replaces_member) for work in acting]
+    return [f"{text[0].upper()}{text[1:]}." for text in problems if text]
 
 
 def _space_problems(workloads: Workloads, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
@@ -321,8 +321,8 @@ def shared_spaces(uses: Iterable[Use]) -> list[SharedSpace]:
                 together[place] += by_file_system[place].add(use.part, target, workloads)
         for place, needed in together.items():
             by_file_system[place].at_once = max(by_file_system[place].at_once, needed)
-    found = (each.problem() for each in by_file_system.values() if len(each.targets) > 1)
-    return [each for each in found if each is not None]
+    spaces = (each.problem() for each in by_file_system.values() if len(each.targets) > 1)
+    return [each for each in spaces if each is not None]
 
 
 class _FileSystem:
@@ -337,16 +337,16 @@ class _FileSystem:
         self.targets[target.id] = target
         self._parts.add(part)
         sizes = tuple(work.size_bytes for work in workloads)
-        kept = sum(work.kept_bytes for work in workloads)
-        self._kept[target.id][sizes] = max(kept, self._kept[target.id].get(sizes, 0))
-        return _new(kept, target) + sum(work.space_bytes for work in workloads) - kept
+        kept_bytes = sum(work.kept_bytes for work in workloads)
+        self._kept[target.id][sizes] = max(kept_bytes, self._kept[target.id].get(sizes, 0))
+        return _new(kept_bytes, target) + sum(work.space_bytes for work in workloads) - kept_bytes
 
     def problem(self) -> SharedSpace | None:
         room = max(each.size_bytes - each.test_file_bytes for each in self.targets.values())
         most = {key: _new(max(sets.values()), self.targets[key]) for key, sets in self._kept.items()}
         always = max(self.at_once, sum(most.values()))
-        kept = {key: _new(sum(sets.values()), self.targets[key]) for key, sets in self._kept.items()}
-        needed = max(always, *(most[key] + sum(kept.values()) - kept[key] for key in most))
+        all_sets = {key: _new(sum(sets.values()), self.targets[key]) for key, sets in self._kept.items()}
+        needed = max(always, *(most[key] + sum(all_sets.values()) - all_sets[key] for key in most))
         if needed <= room:
             return None
         names = tuple(each.shown for each in self.targets.values())
@@ -360,8 +360,8 @@ def _new(needed: int, target: TargetFacts) -> int:
 
 def space_warnings(document: PlanDocument, spaces: Iterable[SharedSpace]) -> tuple[FieldProblem, ...]:
     """At the size of each part that uses the file system, or at the common size."""
-    found = (_warning(document, number, f"Size: {space.words}") for space in spaces for number in space.parts)
-    return tuple(dict.fromkeys(found))
+    warnings = (_warning(document, number, f"Size: {space.words}") for space in spaces for number in space.parts)
+    return tuple(dict.fromkeys(warnings))
 
 
 def _warning(document: PlanDocument, number: int, words: str) -> FieldProblem:

@@ -124,25 +124,26 @@ def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
 
 
 def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProblem]:
-    said = []
+    problems = []
     if part.before and BEFORE in part.factors:
-        said.append("the steps are given twice, as `before` of the part and as a factor. Remove one of them.")
+        problems.append("the steps are given twice, as `before` of the part and as a factor. Remove one of them.")
     if any("," in line for line in part.before):
-        said.append("a step contains no comma. Write one step per line.")
+        problems.append("a step contains no comma. Write one step per line.")
     steps = [steps_before(str(level)) for level in parsed.get(BEFORE, ())]
     if any(each.first.purge for each in steps) and PURGE in parsed:
-        said.append("`purge` is a step and a factor. Remove one of them.")
+        problems.append("`purge` is a step and a factor. Remove one of them.")
     if any(each.once for each in steps):
-        said += [
+        problems += [
             f"steps with `once` prepare the targets for all trials of the part, so `{name}` must have one level."
             for name, given in parsed.items()
             if len(given) > 1 and stream_and_factor(name)[1] in _ONE_LEVEL
         ]
         if "layout" in parsed:
-            said.append("a layout may be built again during a run. Leave out `once`, or create a part without layout.")
+            words = "a layout may be built again during a run. Leave out `once`, or create a part without layout."
+            problems.append(words)
         if any(level != "none" for level in parsed.get(PURGE, ())):
-            said.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
-    return [GridProblem(BEFORE, text) for text in said]
+            problems.append("`purge` before each trial removes what steps with `once` have written. Use `once purge`.")
+    return [GridProblem(BEFORE, text) for text in problems]
 
 
 def _unknown_kinds(part: Part) -> list[GridProblem]:
@@ -155,13 +156,13 @@ def _unknown_kinds(part: Part) -> list[GridProblem]:
 
 def rules_of(part: Part, levels: Levels, engine: str, most: int) -> tuple[Rules, list[GridProblem]]:
     """The part's rules with stored levels, and their problems; `most` is the maximum of combinations."""
-    said = [
+    sentences = [
         f"Rule {number}: {text}"
         for number, line in enumerate(part.rules, start=1)
         for text in _line_problems(line, levels, engine)
     ]
-    if said:
-        return NO_RULES, [GridProblem("rules", text) for text in said]
+    if sentences:
+        return NO_RULES, [GridProblem("rules", text) for text in sentences]
     texts = parse_rules(part.rules)
     if problems := _rule_problems(texts, levels, most):
         return NO_RULES, problems
@@ -185,16 +186,18 @@ def _line_problems(line: str, levels: Levels, engine: str) -> list[str]:
         return [str(refused)]
     conditions = (*texts.excluded, *texts.only, *texts.tracked)
     named = [*chain(*conditions, *texts.zipped, texts.one_at_a_time)]
-    said = [
+    unknown = [
         f"names `{name}`, which is not a factor of this part." for name in dict.fromkeys(named) if name not in levels
     ]
-    return said + [one.message for text in conditions for one in parsed_levels(text, engine)[1] if one.field in levels]
+    return unknown + [
+        problem.message for text in conditions for problem in parsed_levels(text, engine)[1] if problem.field in levels
+    ]
 
 
 def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProblem]:
     """Problems of the rules together, whose factors are known."""
     zipped = [name for group in texts.zipped for name in group]
-    said = [
+    sentences = [
         f"`{name}` is in two `zip` rules. Remove it from one of them."
         for name in dict.fromkeys(zipped)
         if zipped.count(name) > 1
@@ -202,23 +205,23 @@ def _rule_problems(texts: RuleTexts, levels: Levels, most: int) -> list[GridProb
     for group in texts.zipped:
         counts = {len(levels[name]) for name in group}
         if len(counts) > 1 or len(group) < 2:
-            said.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
+            sentences.append(f"`zip {', '.join(group)}` needs two or more factors with the same number of levels.")
     if texts.one_at_a_time and all(len(levels[name]) == 1 for name in texts.one_at_a_time):
-        said.append("`one at a time` needs a factor with several levels.")
+        sentences.append("`one at a time` needs a factor with several levels.")
     several = "streams" if STREAMS in levels else "rules"
     if (texts != RuleTexts() or STREAMS in levels) and math.prod(map(len, levels.values())) > most:
         words = f"{several} can select from at most {most:,} combinations in this part. Remove levels."
-        return [*(GridProblem("rules", text) for text in said), GridProblem("rules", words, TOO_LARGE)]
-    return [GridProblem("rules", text) for text in said]
+        return [*(GridProblem("rules", text) for text in sentences), GridProblem("rules", words, TOO_LARGE)]
+    return [GridProblem("rules", text) for text in sentences]
 
 
 def round_problems(document: PlanDocument) -> list[GridProblem]:
-    said = []
+    sentences = []
     if document.order is not Order.LISTED:
-        said.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
+        sentences.append(f"`{TRACK}` needs the listed order, so that all rounds are alike.")
     if document.repeats < SNIA_ROUNDS:
-        said.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
-    return [GridProblem("rules", text) for text in said]
+        sentences.append(f"`{TRACK}` looks at {SNIA_ROUNDS} rounds. Enter at least {SNIA_ROUNDS} repeats.")
+    return [GridProblem("rules", text) for text in sentences]
 
 
 # Factors of a part that exclude each other. Pure.
@@ -235,10 +238,10 @@ def contradictions(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem
 def _alternatives(texts: Mapping[str, str]) -> Iterator[GridProblem]:
     """Of the part, or of one of its streams."""
     for scope in dict.fromkeys(name.removesuffix(stream_and_factor(name)[1]) for name in texts):
-        for one, other in ALTERNATIVES:
-            if f"{scope}{one}" in texts and f"{scope}{other}" in texts:
-                words = f"`{one}` and `{other}` exclude each other; remove one of them."
-                yield GridProblem(f"{scope}{other}", words)
+        for first, second in ALTERNATIVES:
+            if f"{scope}{first}" in texts and f"{scope}{second}" in texts:
+                words = f"`{first}` and `{second}` exclude each other; remove one of them."
+                yield GridProblem(f"{scope}{second}", words)
 
 
 def _several_hosts(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]:
@@ -301,7 +304,7 @@ class PartGrid:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return tuple(f"Part {self.part.name}: {one.message}" for one in self.found)
+        return tuple(f"Part {self.part.name}: {problem.message}" for problem in self.found)
 
     @property
     def by_targets(self) -> Mapping[AtOnce, int]:
@@ -455,13 +458,13 @@ class PlanRefused(Refusal):
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
         more = f" And {len(problems) - _SHOWN} more." if len(problems) > _SHOWN else ""
         code = TOO_LARGE if problem_code(problems) == TOO_LARGE else "plan_refused"
-        super().__init__(code, " ".join(str(one) for one in problems[:_SHOWN]) + more)
+        super().__init__(code, " ".join(str(problem) for problem in problems[:_SHOWN]) + more)
         self.problems = problems
 
 
 def problem_code(problems: Sequence[FieldProblem]) -> str:
     """The code of problems, as that of an expansion; "" without problems."""
-    if any(one.code == TOO_LARGE for one in problems):
+    if any(problem.code == TOO_LARGE for problem in problems):
         return TOO_LARGE
     return PLAN_PROBLEM if problems else ""
 
@@ -475,7 +478,9 @@ def refuse_unsound(document: PlanDocument) -> None:
 def document_problems(document: PlanDocument, grids: Sequence[PartGrid] | None = None) -> tuple[FieldProblem, ...]:
     """Problems in the order of the document, at most MAX_PROBLEMS; a problem of a common factor appears once."""
     grids = grids_of(document) if grids is None else grids
-    if too_large := next((one for grid in grids for one in grid.found if one.code and not one.field), None):
+    if too_large := next(
+        (problem for grid in grids for problem in grid.found if problem.code and not problem.field), None
+    ):
         return (FieldProblem("", sentence(too_large.message), code=too_large.code),)
     over = next((FieldProblem("", grid.over, code=TOO_LARGE) for grid in grids if grid.over), None)
     _, common = parsed_levels(document.common)
@@ -507,7 +512,7 @@ def _undecided(document: PlanDocument) -> list[FieldProblem]:
 
 
 def _common(problems: Sequence[GridProblem]) -> list[FieldProblem]:
-    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems]
+    return [FieldProblem(f"common.{problem.field}", sentence(problem.message)) for problem in problems]
 
 
 def _unused(document: PlanDocument) -> list[FieldProblem]:
@@ -528,27 +533,31 @@ def _unused(document: PlanDocument) -> list[FieldProblem]:
 
 
 def _parts(document: PlanDocument, common: Sequence[GridProblem], grids: Sequence[PartGrid]) -> list[FieldProblem]:
-    said = {one.field for one in common}
+    common_fields = {problem.field for problem in common}
     names = Counter(part.name for part in document.parts)
-    found = []
+    problems = []
     for number, grid in enumerate(grids):
         part = grid.part
         if not part.name.strip():
-            found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
+            problems.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
         elif names[part.name] > 1:
-            found.append(FieldProblem(f"parts.{number}.name", f"Two parts are called {part.name}. Rename one of them."))
+            problems.append(
+                FieldProblem(f"parts.{number}.name", f"Two parts are called {part.name}. Rename one of them.")
+            )
         if not part.on:
-            found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
-        found += [
-            _problem(_place(number, one.field, part, document), one, part)
-            for one in grid.found
-            if one.field in part.factors or one.field not in said
+            problems.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
+        problems += [
+            _problem(_place(number, problem.field, part, document), problem, part)
+            for problem in grid.found
+            if problem.field in part.factors or problem.field not in common_fields
         ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(problems))
 
 
-def _problem(place: str, one: GridProblem, part: Part) -> FieldProblem:
-    return FieldProblem(place, sentence(one.message), "" if place.startswith("common.") else part.name, one.code)
+def _problem(place: str, problem: GridProblem, part: Part) -> FieldProblem:
+    return FieldProblem(
+        place, sentence(problem.message), "" if place.startswith("common.") else part.name, problem.code
+    )
 
 
 def _place(number: int, field: str, part: Part, document: PlanDocument) -> str:

@@ -60,12 +60,12 @@ def stream_texts(part: Part, texts: Mapping[str, str]) -> dict[str, str]:
     if not part.streams:
         return dict(texts)
     named = {name for stream in part.streams for name in stream.factors}
-    found = {STREAMS: TOGETHER} | {name: text for name, text in texts.items() if name not in named}
+    texts_of_streams = {STREAMS: TOGETHER} | {name: text for name, text in texts.items() if name not in named}
     for stream in part.streams:
         left_out = overruled(stream.factors) | of_other_engines(engine_name({**texts, **stream.factors}))
         inherited = {name: text for name, text in texts.items() if name in named and name not in left_out}
-        found |= {f"{stream.name}.{name}": text for name, text in (inherited | stream.factors).items()}
-    return found
+        texts_of_streams |= {f"{stream.name}.{name}": text for name, text in (inherited | stream.factors).items()}
+    return texts_of_streams
 
 
 def stream_engine(texts: Mapping[str, str], stream: str) -> str:
@@ -77,14 +77,14 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
     """Problems of a part's streams, besides those of levels."""
     names = [stream.name for stream in part.streams]
     unknown = {stream for stream, _ in map(stream_and_factor, texts) if stream and stream not in names}
-    found = [GridProblem("streams", f"there is no stream `{name}` in this part.") for name in sorted(unknown)]
+    problems = [GridProblem("streams", f"there is no stream `{name}` in this part.") for name in sorted(unknown)]
     if not part.streams:
         words = "this part has no streams; remove it, or add streams."
-        return found + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
-    own = [each for name in names for each in _own(texts, name)]
+        return problems + [GridProblem(name, words) for name in (STREAMS, STREAMS_ON) if name in texts]
+    of_streams = [problem for name in names for problem in _problems_of_stream(texts, name)]
     return [
-        *found, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *own, *_several_engines(texts),
-        *_array_actions(names, texts),
+        *problems, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *of_streams,
+        *_several_engines(texts), *_array_actions(names, texts),
     ]  # fmt: skip
 
 
@@ -124,10 +124,12 @@ def _of_no_stream(part: Part, texts: Mapping[str, str]) -> Iterator[GridProblem]
             yield GridProblem(name, f"`{name}` is not a factor of any stream's engine; remove it.")
 
 
-def _own(texts: Mapping[str, str], stream: str) -> Iterator[GridProblem]:
+def _problems_of_stream(texts: Mapping[str, str], stream: str) -> Iterator[GridProblem]:
     engine = stream_engine(texts, stream)
-    own = {name: text for of, name, text in ((*stream_and_factor(n), t) for n, t in texts.items()) if of == stream}
-    for name in own:
+    texts_of_stream = {
+        name: text for of, name, text in ((*stream_and_factor(n), t) for n, t in texts.items()) if of == stream
+    }
+    for name in texts_of_stream:
         if name in of_other_engines(engine):
             yield GridProblem(f"{stream}.{name}", f"`{name}` is not a factor of {ENGINES[engine].LABEL}; remove it.")
     required = ENGINES[engine].REQUIRED
@@ -169,12 +171,12 @@ def complete(
     """The levels with the defaults of missing factors. They belong to a stream if the streams have different engines,
     or if another stream names the factor."""
     engines = {stream.name: stream_engine(texts, stream.name) for stream in part.streams}
-    named = {own for stream, own in map(stream_and_factor, parsed) if stream}
+    named = {factor for stream, factor in map(stream_and_factor, parsed) if stream}
     full = dict(parsed) | {STREAMS_ON: parsed.get(STREAMS_ON, ("same",))}
     for stream, engine in engines.items():
-        own = of_stream(parsed, stream, engine)
-        for name, defaults in with_defaults(own | {ENGINE: (engine,)}, drop_caches=drop_caches).items():
-            if name in own:
+        of_this_stream = of_stream(parsed, stream, engine)
+        for name, defaults in with_defaults(of_this_stream | {ENGINE: (engine,)}, drop_caches=drop_caches).items():
+            if name in of_this_stream:
                 continue
             shared = name not in named and (len({*engines.values()}) == 1 or name not in OF_STREAMS)
             full.setdefault(name if shared else f"{stream}.{name}", defaults)
@@ -190,7 +192,7 @@ MAX_MESSAGE = 300  # characters; a text of levels can have 1,000
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     """Factor name -> levels as typed. The part overrides the common factors and their alternatives."""
-    overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
+    overruled = {other for pair in ALTERNATIVES for present, other in (pair, pair[::-1]) if present in part.factors}
     others = set() if part.streams else of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
     steps = {BEFORE: "; ".join(part.before)} if part.before else {}

@@ -207,9 +207,9 @@ def on_kind(point: Mapping[str, Value], kind: TargetKind) -> Point:
 
 def steps_of(point: Mapping[str, Value]) -> StepsBefore:
     """The purge and the steps before trials at this point."""
-    found = steps_before(str(point.get(BEFORE) or NONE))
+    steps = steps_before(str(point.get(BEFORE) or NONE))
     wanted = str(point.get("purge") or NONE)
-    return found if wanted == NONE else replace(found, each=msgspec.structs.replace(found.each, purge=wanted))
+    return steps if wanted == NONE else replace(steps, each=msgspec.structs.replace(steps.each, purge=wanted))
 
 
 def targets_at_once(point: Mapping[str, object]) -> int:

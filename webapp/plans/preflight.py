@@ -92,7 +92,7 @@ def _limits(targets: Sequence[Target]) -> Mapping[str, float]:
     """Bytes/s by target id, for targets with known links."""
     now = timezone.now()
     bounds = {target.pk: bounds_of({str(target): now}) for target in targets}
-    return {str(pk): found[0].bytes_per_s for pk, found in bounds.items() if found}
+    return {str(pk): of_target[0].bytes_per_s for pk, of_target in bounds.items() if of_target}
 
 
 # Finds the drives and files that trials overwrite, which must be armed by serial number.
@@ -125,23 +125,23 @@ def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence
     most: dict[str, int] = {}
     for target_id, layout in written:
         most[target_id] = max(most.get(target_id, 0), layout.drives if layout else 0)
-    found: dict[UUID, Target] = {}
+    drives: dict[UUID, Target] = {}
     for target in targets:
         taken = most.get(str(target.pk))
         if taken is not None:
-            found |= {each.pk: each for each in (drives_of(target)[:taken] if target.drives else [target])}
-    return list(found.values())
+            drives |= {each.pk: each for each in (drives_of(target)[:taken] if target.drives else [target])}
+    return list(drives.values())
 
 
 def missing_parts(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[str]:
     """What a host does not support, such as `store1: layouts with md (package mdadm)`. Hosts without a report are left
     out."""
     offered = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
-    found = set()
+    missing = set()
     for trial in _distinct(trials):
         for host, offer in (offered[id_] for id_ in trial.target_ids):
-            found |= {f"{host}: {lack}" for lack in _lacks(trial, offer)} if offer else set()
-    return sorted(found)
+            missing |= {f"{host}: {lack}" for lack in _lacks(trial, offer)} if offer else set()
+    return sorted(missing)
 
 
 def capabilities(host: Host) -> Capabilities | None:
@@ -184,6 +184,6 @@ def without_controller(
         names = [name for name in OF_CONTROLLERS if (str(target.pk), name) in used]
         inventory = inventories.get(target.host_id)
         devices = inventory.block_devices if inventory else ()
-        if names and any(one.name == target.device and not one.controller for one in devices):
+        if names and any(device.name == target.device and not device.controller for device in devices):
             words = ", ".join(FACTORS[name].label for name in names)
             yield f"{target}: {target.device} is not behind a controller, so trials that set {words} fail."

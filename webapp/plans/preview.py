@@ -151,17 +151,17 @@ def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
     by_id = {str(target.id): target for target in targets}
     groups = dict.fromkeys(trial.target_ids for trial in expansion.trials if trial.further_ids)
     pairs = dict.fromkeys(pair for ids in groups for pair in combinations(ids, 2))
-    for one, other in ((by_id[first], by_id[second]) for first, second in pairs):
-        if {*one.lock_keys} & {*other.lock_keys}:
-            yield f"{one} and {other} share a drive, so they share its throughput."
+    for target, another in ((by_id[first], by_id[second]) for first, second in pairs):
+        if {*target.lock_keys} & {*another.lock_keys}:
+            yield f"{target} and {another} share a drive, so they share its throughput."
 
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
     pools = {target.id: target for target in expansion.targets}
-    found = dict.fromkeys(
+    layouts = dict.fromkeys(
         (target_id, trial.layout, trial.before.purge) for trial in expansion.trials for target_id in trial.target_ids
     )
-    for target_id, layout, purge in found:
+    for target_id, layout, purge in layouts:
         if layout is not None:
             yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives, purge)
 
@@ -180,7 +180,7 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJ
 
     Raises worker.recipes.RecipeError for a path that the engine does not accept.
     """
-    return tuple(_job(trial, number, one, targets[one.target_id]) for number, one in enumerate(trial.streams))
+    return tuple(_job(trial, number, stream, targets[stream.target_id]) for number, stream in enumerate(trial.streams))
 
 
 def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Target) -> StreamJob:

@@ -80,7 +80,7 @@ NO_RULES = Rules()
 
 def parse(lines: Iterable[str]) -> RuleTexts:
     """Raises RuleRefused."""
-    found: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": [], TRACK: []}
+    texts: dict[str, list[str]] = {"except": [], "only when": [], "zip": [], "one at a time": [], TRACK: []}
     for line in lines:
         match = _RULE.fullmatch(line.strip())
         if match is None:
@@ -88,13 +88,13 @@ def parse(lines: Iterable[str]) -> RuleTexts:
                 f"`{line.strip()}` is not a rule. Start with `except`, `only when`, `zip`, `one at a time` or "
                 f"`{TRACK}`."
             )
-        found[match[1]].append(match[2])
+        texts[match[1]].append(match[2])
     return RuleTexts(
-        excluded=tuple(map(_conditions, found["except"])),
-        only=tuple(map(_conditions, found["only when"])),
-        zipped=tuple(map(_names, found["zip"])),
-        one_at_a_time=tuple(name for text in found["one at a time"] for name in _names(text)),
-        tracked=tuple(map(_conditions, found[TRACK])),
+        excluded=tuple(map(_conditions, texts["except"])),
+        only=tuple(map(_conditions, texts["only when"])),
+        zipped=tuple(map(_names, texts["zip"])),
+        one_at_a_time=tuple(name for text in texts["one at a time"] for name in _names(text)),
+        tracked=tuple(map(_conditions, texts[TRACK])),
     )
 
 
@@ -232,10 +232,10 @@ class Selection:
             without = silent[key]
             if without not in bases:
                 bases[without] = {name: level for name, level in self._base.items() if name not in without}
-            own = {name: level for name, level in levels.items() if name not in without}
-            if (same := (without, tuple(own.items()))) not in seen:
+            effective = {name: level for name, level in levels.items() if name not in without}
+            if (same := (without, tuple(effective.items()))) not in seen:
                 seen.add(same)
-                yield _Decision(numbers, own, bases[without])
+                yield _Decision(numbers, effective, bases[without])
 
     def _distinct_levels(self, axis: _Axis, decision: _Decision) -> list[tuple[int, Point]]:
         """The levels that differ in a factor with an effect, without the other factors; each with its number."""

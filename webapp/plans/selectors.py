@@ -43,11 +43,11 @@ def version_of(slug: str, number: int | None = None) -> PlanVersion:
     versions = PlanVersion.objects.select_related("plan", "created_by").filter(plan__slug=slug)
     if number is not None:
         versions = versions.filter(number=number)
-    found = versions.order_by("-number").first()
-    if found is None:
+    version = versions.order_by("-number").first()
+    if version is None:
         wanted = slug if number is None else f"{slug} version {number}"
         raise NotFound("plan_unknown", f"There is no plan {wanted}.")
-    return found
+    return version
 
 
 def facts_for(document: PlanDocument, targets: Sequence[Target]) -> list[TargetFacts]:
@@ -56,8 +56,8 @@ def facts_for(document: PlanDocument, targets: Sequence[Target]) -> list[TargetF
     if not document.names(MEMORY):
         return facts
     inventories = newest_inventories({target.host_id for target in targets})
-    found = {str(host): inventory.memory_bytes for host, inventory in inventories.items() if inventory}
-    return [replace(one, memory_bytes=found.get(one.host_id, 0)) for one in facts]
+    memory_by_host = {str(host): inventory.memory_bytes for host, inventory in inventories.items() if inventory}
+    return [replace(target_facts, memory_bytes=memory_by_host.get(target_facts.host_id, 0)) for target_facts in facts]
 
 
 def facts_of(target: Target) -> TargetFacts:
@@ -99,24 +99,24 @@ Inventories = Mapping[UUID, Inventory | None]  # by host
 
 def schedulers_of(targets: Collection[Target], inventories: Inventories) -> dict[str, tuple[str, ...]]:
     """I/O schedulers that the device of each target offers, by target id, if they are known."""
-    found = {}
+    by_target = {}
     for target in targets:
         inventory = inventories.get(target.host_id)
         for device in inventory.block_devices if inventory else ():
             if device.name == target.device and device.schedulers:
-                found[str(target.id)] = device.schedulers
-    return found
+                by_target[str(target.id)] = device.schedulers
+    return by_target
 
 
 def file_systems_of(targets: Collection[Target], inventories: Inventories) -> dict[str, str]:
     """The kind of file system of each directory, such as ext4, by target id, if it is known."""
-    found = {}
+    by_target = {}
     for target in targets:
         inventory = inventories.get(target.host_id)
-        for each in inventory.file_systems if inventory and target.kind == TargetKind.DIRECTORY else ():
-            if target.device in each.devices:
-                found[str(target.id)] = each.kind
-    return found
+        for system in inventory.file_systems if inventory and target.kind == TargetKind.DIRECTORY else ():
+            if target.device in system.devices:
+                by_target[str(target.id)] = system.kind
+    return by_target
 
 
 def _purges(target: Target) -> dict[str, str]:

@@ -36,8 +36,8 @@ class SizeUnknown(ValueError):
 
 def sized(points: Sequence[Point], group: Sequence[TargetFacts]) -> list[Point]:
     """The points with their sizes in bytes on the smallest target of the group. Raises SizeUnknown."""
-    own = (own_point(point, name) for point in points for name in names_of(point) or ("",))
-    step = lcm(MIB, *(_step(point) for point in own if _is_relative(point)))
+    stream_points = (own_point(point, name) for point in points for name in names_of(point) or ("",))
+    step = lcm(MIB, *(_step(point) for point in stream_points if _is_relative(point)))
     return [_with_sizes(point, group, step) if is_relative([point]) else point for point in points]
 
 
@@ -54,31 +54,31 @@ def _with_sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
     names = names_of(point)
     if not names:
         return point | _sizes(point, group, step)
-    own = {name: own_point(point, name) for name in names}
-    relative = {name: {factor: own[name][factor] for factor in RELATIVE & own[name].keys()} for name in names}
+    points = {name: own_point(point, name) for name in names}
+    relative = {name: {factor: points[name][factor] for factor in RELATIVE & points[name].keys()} for name in names}
     return point | {
         f"{name}.{factor}": value
         for name in names
-        for factor, value in (relative[name] | _sizes(own[name], group, step)).items()
+        for factor, value in (relative[name] | _sizes(points[name], group, step)).items()
     }
 
 
 def _sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
     """The factors in bytes that follow from the relative ones of a workload's own point."""
-    found: Point = {}
+    sizes: Point = {}
     if PERCENT in point or MEMORY in point:
         wanted = min(_wanted(point, target) for target in group) // int(point.get("files") or 1)
-        own = step if step <= wanted * LARGEST_STEP_SHARE else lcm(MIB, _step(point))
-        found["size"] = wanted // own * own or wanted // 512 * 512
+        used_step = step if step <= wanted * LARGEST_STEP_SHARE else lcm(MIB, _step(point))
+        sizes["size"] = wanted // used_step * used_step or wanted // 512 * 512
     for name in OFFSETS.keys() & point.keys():
         share, unit = int(point[name] or 0), lcm(512, _block(point))
-        found[OFFSETS[name]] = min(_room(target, point, name) for target in group) * share // 100 // unit * unit
+        sizes[OFFSETS[name]] = min(_room(target, point, name) for target in group) * share // 100 // unit * unit
     if PASSES in point:
-        used = point | found
+        used = point | sizes
         size = used.get("size") or min(_room(target, point, PASSES) for target in group)
         work = engine_of(used).workload(used, seed=1)
-        found["amount"] = int(size or 0) * work.files * work.visits_per_pass * int(point[PASSES] or 0)
-    return found
+        sizes["amount"] = int(size or 0) * work.files * work.visits_per_pass * int(point[PASSES] or 0)
+    return sizes
 
 
 def _wanted(point: Point, target: TargetFacts) -> int:
@@ -133,8 +133,8 @@ def with_smaller_sizes(document: PlanDocument, most_bytes: int) -> PlanDocument:
     if divisor == 1:
         return document
     parts = tuple(_part(part, divisor, some) for part, some in zip(document.parts, works, strict=True))
-    said = f"**Sizes and amounts are divided by {divisor:,}**, to fit targets of {bytes_binary(most_bytes)}."
-    note = f"{document.note.rstrip()}\n\n{said}\n".lstrip()
+    sentence = f"**Sizes and amounts are divided by {divisor:,}**, to fit targets of {bytes_binary(most_bytes)}."
+    note = f"{document.note.rstrip()}\n\n{sentence}\n".lstrip()
     return msgspec.structs.replace(document, note=note, common=_divided(document.common, divisor, every), parts=parts)
 
 

@@ -99,27 +99,27 @@ def own_point(point: Mapping[str, T], stream: str) -> dict[str, T]:
 
 def of_stream(factors: Mapping[str, T], stream: str, engine: str) -> dict[str, T]:
     """The factors that apply to one stream, with plain names; `engine` is the name of its engine."""
-    own = named_levels(factors, stream)
+    of_this_stream = named_levels(factors, stream)
     shared = {name: value for name, value in named_levels(factors, "").items() if name not in (STREAMS, STREAMS_ON)}
-    left_out = overruled(own) | of_other_engines(engine)
-    return {name: value for name, value in (shared | own).items() if name not in left_out}
+    left_out = overruled(of_this_stream) | of_other_engines(engine)
+    return {name: value for name, value in (shared | of_this_stream).items() if name not in left_out}
 
 
 def named_levels(point: Mapping[str, T], stream: str) -> dict[str, T]:
     """The levels that a point has in the name of this stream, with plain names."""
-    return {own: point[name] for name, own in _named(tuple(point), stream)}
+    return {plain_name: point[name] for name, plain_name in _named(tuple(point), stream)}
 
 
 @lru_cache(maxsize=1024)  # the points of a part have the same names
 def _named(names: tuple[str, ...], stream: str) -> tuple[tuple[str, str], ...]:
     split = ((name, *stream_and_factor(name)) for name in names)
-    return tuple((name, own) for name, of, own in split if of == stream)
+    return tuple((name, plain_name) for name, of_stream, plain_name in split if of_stream == stream)
 
 
-def overruled(own: Mapping[str, object]) -> frozenset[str]:
+def overruled(factors: Mapping[str, object]) -> frozenset[str]:
     """Factors that do not apply to a stream because it has an alternative of its own: a time if it has an amount."""
     pairs = [*ALTERNATIVES, *(pair[::-1] for pair in ALTERNATIVES)]
-    return frozenset(other for one, other in pairs if one in own and other not in own)
+    return frozenset(other for present, other in pairs if present in factors and other not in factors)
 
 
 def applicable(point: Point) -> dict[str, Value]:
@@ -128,9 +128,9 @@ def applicable(point: Point) -> dict[str, Value]:
     used = {name: own_point(point, name).keys() for name in names}
 
     def applies(name: str) -> bool:
-        stream, own = stream_and_factor(name)
+        stream, plain_name = stream_and_factor(name)
         if stream:
-            return stream in used and own in used[stream]
+            return stream in used and plain_name in used[stream]
         if name == STREAMS_ON:
             return len(names) > 1
         return name not in OF_STREAMS or any(name in levels for levels in used.values())
@@ -142,18 +142,19 @@ def result_point(point: Point, stream: str) -> dict[str, Value]:
     """The point of the results of one stream of a trial."""
     of_trial = {name: level for name, level in point.items() if stream_and_factor(name)[0]}
     of_trial |= {name: point[name] for name in (STREAMS, STREAMS_ON) if name in point}
-    own, others = own_point(point, stream), [name for name in names_of(point) if name != stream]
+    levels, others = own_point(point, stream), [name for name in names_of(point) if name != stream]
     for other in others:  # factors of all streams that have no effect on this one
         shared = {name: level for name, level in own_point(point, other).items() if name in OF_STREAMS}
-        of_trial |= {f"{other}.{name}": level for name, level in shared.items() if name not in own}
-    return own | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
+        of_trial |= {f"{other}.{name}": level for name, level in shared.items() if name not in levels}
+    return levels | of_trial | {STREAM: stream, OTHERS: BESIDE.join(others) or ALONE}
 
 
 def alone_point(point: Point) -> dict[str, Value]:
     """The point of the same stream by itself, from that of its result beside other streams."""
     stream = str(point[STREAM])
-    kept = {name: level for name, level in point.items() if stream_and_factor(name)[0] in ("", stream)}
-    return {name: level for name, level in kept.items() if name != STREAMS_ON} | {STREAMS: stream, OTHERS: ALONE}
+    levels = {name: level for name, level in point.items() if stream_and_factor(name)[0] in ("", stream)}
+    levels.pop(STREAMS_ON, None)
+    return levels | {STREAMS: stream, OTHERS: ALONE}
 
 
 def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:
@@ -165,9 +166,9 @@ def workloads_of(point: Point, *, seed: int) -> tuple[AnyWorkload, ...]:
 
 
 def _workload(point: Point, stream: str, seed: int) -> AnyWorkload:
-    own = own_point(point, stream)
+    stream_point = own_point(point, stream)
     try:
-        return engine_of(own).workload(own, seed=stream_seed(stream, seed))
+        return engine_of(stream_point).workload(stream_point, seed=stream_seed(stream, seed))
     except msgspec.ValidationError as error:
         raise msgspec.ValidationError(f"Stream {stream}: {error}") from error
 

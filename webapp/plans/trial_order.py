@@ -46,8 +46,8 @@ class _Ranks:
     def cell(self, cell: Cell) -> tuple[float, ...]:
         """Its place in the block: by part, targets and costly levels, then by chance."""
         levels = (self._rank(cell.part, name, level) for name, level in cell.point.items() if name in self._costly)
-        own = self._rank(cell.part, cell.targets, "point", cell.key)
-        return cell.part, self._rank(cell.part, cell.targets), *levels, own
+        point_rank = self._rank(cell.part, cell.targets, "point", cell.key)
+        return cell.part, self._rank(cell.part, cell.targets), *levels, point_rank
 
 
 def shuffled_blocks(cells: Sequence[Cell], repeats: int, seed: int, costly: Sequence[str]) -> list[list[int]]:
@@ -89,7 +89,7 @@ def _coincidences(
     """Of the costly factors, whose few changes coincide most easily, then of the others."""
     order = [unit for ranks in blocks for unit in sorted(units, key=lambda unit: ranks.cell(unit[0]))]
     points, counts = [cell.point for cell, _ in order], [count for _, count in order]
-    return [round(coincidence(points, counts, own), 3) for own in names]
+    return [round(coincidence(points, counts, factors), 3) for factors in names]
 
 
 def coincidence(points: Sequence[Mapping[str, Value]], counts: Sequence[int], names: Sequence[str]) -> float:
@@ -106,8 +106,8 @@ def coincidence(points: Sequence[Mapping[str, Value]], counts: Sequence[int], na
     for name in names:
         levels = [point.get(name) for point in points]
         numbers = {level: number for number, level in enumerate(dict.fromkeys(levels))}
-        own = np.asarray([numbers[level] for level in levels])[at]
-        signals = (own == np.arange(len(numbers))[:left, None]).astype(float)  # one row a level
+        level_numbers = np.asarray([numbers[level] for level in levels])[at]
+        signals = (level_numbers == np.arange(len(numbers))[:left, None]).astype(float)  # one row a level
         worst = max(worst, _largest_share(signals - signals.mean(axis=1, keepdims=True), drift))
         left -= len(signals)
         if left <= 0:

@@ -81,8 +81,8 @@ def _sections(arguments: Sequence[str], *, first: bool) -> list[str]:
         raise JobFileError([JobProblem(0, "", "The command has no `--name`, which begins a job.")])
     begin = [] if first else ["stonewall"]
     return [
-        "\n".join([f"[{name}]", *(begin if number == 0 else []), *common, *own])
-        for number, (name, own) in enumerate(jobs)
+        "\n".join([f"[{name}]", *(begin if number == 0 else []), *common, *options])
+        for number, (name, options) in enumerate(jobs)
     ]
 
 

@@ -136,15 +136,15 @@ def _stated(job: Job) -> None:
             job.values[line.option] = FACTORS[line.option].values.parse(line.value)
         except ValueError as error:
             job.problems.append(JobProblem(line.number, line.option, f"is refused: {str(error)[:300]}."))
-    for one, other in ALTERNATIVES:
-        for wins, loses in ((one, other), (other, one)):
+    for first, second in ALTERNATIVES:
+        for wins, loses in ((first, second), (second, first)):
             if wins in job.values and any(line.option == wins for line in job.section.stated):
                 job.values.pop(loses, None)
 
 
 def _last_lines(job: Job) -> dict[str, Line]:
     """Option -> its effective line: the last one, under any of its names."""
-    found: dict[str, Line] = {}
+    last_lines: dict[str, Line] = {}
     engine = next((line.value for line in reversed(job.section.lines) if line.option == "ioengine"), "psync")
     for line in job.section.lines:
         option = ALLOWED.get(line.option)
@@ -154,10 +154,10 @@ def _last_lines(job: Job) -> dict[str, Line]:
             if line.complete and not default and not of_engine:  # the refused engine is the cause
                 job.problems.append(JobProblem(line.number, line.option, _not_supported(line.option)))
             continue
-        found.pop(option.name, None)
-        found[option.name] = line
+        last_lines.pop(option.name, None)
+        last_lines[option.name] = line
         job.given[option.name] = line
-    return found
+    return last_lines
 
 
 def _not_supported(option: str) -> str:
@@ -170,10 +170,10 @@ def _not_supported(option: str) -> str:
 def _take(job: Job, option: Option, line: Line, kb_base: int) -> None:
     try:
         text = line.value if option.name in _TEXTS else in_bytes(line.value, kb_base)
-        found = option.read(text)
-        for factor, value in found.items():
+        levels = option.read(text)
+        for factor, value in levels.items():
             _set(job, factor, _checked(factor, value, option), line)
-        job.set_by[option.name] = tuple(found)
+        job.set_by[option.name] = tuple(levels)
         job.notes += _misread(option, line, kb_base)
     except ValueError as error:  # OptionRefused, ValueRefused, or more digits than Python converts to a number
         words = str(error) if not isinstance(error, UnicodeError) else "cannot be read"
@@ -360,9 +360,9 @@ def _sizes(job: Job) -> None:
         )
         if values["amount"] == total:
             values["amount"] = each * files
-    own = job.jobs > 1 and not job.shares_files and not values.get("offset_increment")
-    values["size"] = min(each * job.jobs if own else each, 2**60)
-    if own:
+    has_own_files = job.jobs > 1 and not job.shares_files and not values.get("offset_increment")
+    values["size"] = min(each * job.jobs if has_own_files else each, 2**60)
+    if has_own_files:
         job.notes.append("fio's jobs would have files of their own; here they share files of the same total size")
 
 
@@ -387,9 +387,9 @@ def _join(job: Job, values: dict[str, Value]) -> None:
         ("size", "offset_increment", 2**60),
         ("size_percent", "offset_increment_percent", 100),
     ):
-        one = values.get(size)
-        if isinstance(one, int) and one == values.get(increment) and one * job.jobs <= largest:
-            values[size] = one * job.jobs
+        part = values.get(size)
+        if isinstance(part, int) and part == values.get(increment) and part * job.jobs <= largest:
+            values[size] = part * job.jobs
             del values[increment]
             job.set_by.pop("offset_increment")
 

@@ -233,7 +233,7 @@ class _Reading:
         if not self.jobs:
             raise JobFileError(self.problems)
         jobs = zip(self.jobs, self.stated, strict=True)
-        sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)
+        sections = tuple(Section(number, name, tuple(lines), tuple(stated)) for (number, name, lines), stated in jobs)
         return JobFile(sections, tuple(self.plan), "\n".join(self.note), tuple(self.problems))
 
 
@@ -263,11 +263,11 @@ def _calculated(text: str) -> str:
 def _number(node: ast.expr) -> int:
     """Raises ValueError for all but whole numbers below 2^63 and + - * /."""
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-        found = _OPERATIONS[type(node.op)](_number(node.left), _number(node.right))
+        number = _OPERATIONS[type(node.op)](_number(node.left), _number(node.right))
     elif isinstance(node, ast.Constant) and type(node.value) is int:
-        found = node.value
+        number = node.value
     else:
         raise ValueError("not a calculation")
-    if abs(found) >= 2**63:
+    if abs(number) >= 2**63:
         raise ValueError("too large")
-    return found
+    return number
