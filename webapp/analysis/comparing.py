@@ -304,7 +304,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         form=query.ratios, margin=query.margin, other_rate=_other_rate(metric, selected.rows),
         is_cheap=all(name in FACTORS and not FACTORS[name].cost for name in query.series),
     )  # fmt: skip
-    points = list({row.point_key: row.point for rows in grouped.cells.values() for row in rows}.values())
+    row_by_point = {(row.point_key, row.target_kind): row for rows in grouped.cells.values() for row in rows}
     panels = tuple(table.panel(panel, scaling(panel, query, metric, grouped, cells)) for panel in grouped.panels)
     made = Comparison(
         metric=metric.key,
@@ -319,7 +319,7 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         series_label=", ".join(label_of(name) for name in query.series),
         panel_label=", ".join(label_of(name) for name in query.panels),
         levels=grouped.x,
-        same=tuple(same_for_all(points, query.dimensions)),
+        same=tuple(same_for_all([row.shown_point for row in row_by_point.values()], query.dimensions)),
         panels=panels,
         baseline=baseline.key,
         ratio_as=RatioForm(table.form),

@@ -17,10 +17,11 @@ from webapp.hosts.models import Target
 from webapp.hosts.selectors import BESIDE, group_name
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
-from webapp.plans.points import number_of, target_count
+from webapp.plans.points import number_of, on_kind, target_count
 from webapp.results.models import Origin, Result
 from webapp.results.reading.content import CONTROLLER_FACT, FACTS, POINTS, Facts, Point
 from webapp.runs.models import FurtherTarget, Run
+from worker.contract.workload import TargetKind
 
 MODEL_FACT = "device.model"
 LAYOUT_LABEL = "layout"
@@ -125,6 +126,16 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     def layout(self) -> str:
         """As the plan says it, or the label of an import; "" for neither."""
         return str(self.point.get("layout") or "") or self.facts.get(LAYOUT_LABEL, "")
+
+    @property
+    def target_kind(self) -> str:
+        """Of what the stream used, "" if unknown."""
+        return "" if self.imported else self.facts.get("target.kind", "")
+
+    @property
+    def shown_point(self) -> Point:
+        """As pages state it: without factors that affect only directories, if it is known to be another kind."""
+        return on_kind(self.point, TargetKind(self.target_kind)) if self.target_kind else self.point
 
     @property
     def drive_state(self) -> str:

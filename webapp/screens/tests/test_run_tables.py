@@ -6,7 +6,7 @@ from django.test import Client
 
 from webapp.results.models import Result
 from webapp.runs.models import Run, TrialState
-from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import first_look
 from webapp.tests.factories.results import Lab, finish_trial
 from webapp.tests.factories.runs import first_look_run
@@ -30,6 +30,19 @@ def test_a_run_states_the_conditions_that_explore_states(viewer: Client) -> None
     same = viewer.get("/explore/?run=1&x=numjobs&panel=pattern&series=block_size").context["comparison"].same
     assert same
     assert " · ".join(same) in page
+
+
+def test_explore_states_as_the_page_of_the_run_which_files_are_written_first(viewer: Client) -> None:
+    """Nothing is written first on a block device; the factor stays in the stored point."""
+    host = a_host("storage1")
+    for number, target in enumerate((storage1_scratch(host), storage1_drive(host)), start=1):
+        lab = Lab(target, number=number)
+        for depth in (1, 32):
+            lab.measure(1000.0 * depth, iodepth=depth, prefill=True, facts={"target.kind": target.kind})
+    for number, is_written in ((1, True), (2, False)):
+        same = viewer.get(f"/explore/?run={number}&x=iodepth").context["comparison"].same
+        assert ("written first" in same) is is_written
+        assert ("written first" in viewer.get(f"/runs/{number}/").content.decode()) is is_written
 
 
 def test_there_is_one_table_for_each_pattern_with_block_sizes_down_and_threads_across(viewer: Client) -> None:
