@@ -1,6 +1,7 @@
 /** Bench and the pages of products. The server renders all tables and bars. */
 
 import "../styles/bench.css";
+import "../styles/benchPage.css";
 import "../styles/benchForest.css";
 import "../styles/benchPicker.css";
 import "../styles/picks.css";
