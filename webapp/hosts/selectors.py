@@ -9,7 +9,7 @@ from django.utils import timezone
 from django.utils.text import slugify
 
 from webapp.core.errors import NotFound, Refusal
-from webapp.core.slugs import free_slug
+from webapp.core.names import free_slug
 from webapp.hosts.models import (
     EnrolmentToken,
     FormerName,

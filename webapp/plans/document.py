@@ -15,7 +15,7 @@ import yaml
 from msgspec import Meta
 
 from webapp.core.errors import Refusal
-from webapp.core.nearest import instead
+from webapp.core.names import instead
 from webapp.plans.factors import FACTORS, by_cost
 
 # Compares two versions of a plan, field by field.

@@ -11,8 +11,8 @@ from django.utils.text import slugify
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.names import free_slug
 from webapp.core.services import audit
-from webapp.core.slugs import free_slug
 from webapp.plans.document import PlanDocument, import_plan, read, write
 from webapp.plans.grids import refuse_unsound
 from webapp.plans.models import Plan, PlanVersion

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, path
 
-from webapp.screens import ceilings, notices, storage
+from webapp.screens import ceilings, notices, search, storage
 from webapp.screens.bench import picker, product_page, summary
 from webapp.screens.bench import views as bench_views
 from webapp.screens.explore import embed, saved, share
@@ -24,7 +24,6 @@ from webapp.screens.runs import live, trial_views
 from webapp.screens.runs import views as runs
 from webapp.screens.schedules import calendar_view, form_views
 from webapp.screens.schedules import views as schedules
-from webapp.screens.search import views as search
 from webapp.screens.trend import acceptance_views
 from webapp.screens.trend import views as trends
 

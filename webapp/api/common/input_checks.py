@@ -10,7 +10,7 @@ from ninja.operation import Operation
 from ninja.parser import Parser
 
 from webapp.core.errors import Refusal
-from webapp.core.nearest import instead
+from webapp.core.names import instead
 
 # The limit of JSON bodies.
 

@@ -10,6 +10,7 @@ from webapp.analysis.dimensions import DIMENSIONS, known_dimension
 from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, Pairs, ViewOptions, read_options, read_query, split
 from webapp.analysis.trial_metrics import known_metric
 from webapp.plans.factors import FACTORS
+from webapp.plans.points import varying
 from webapp.results.metrics import IOPS, METRICS
 from webapp.results.reading.filter import (
     FACT_PREFIX,
@@ -21,11 +22,10 @@ from webapp.results.reading.filter import (
     read_filter,
     write_level,
 )
-from webapp.results.reading.points import MAX_RESULTS_READ, target_points
+from webapp.results.reading.measured_points import MAX_RESULTS_READ, target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import newest_import, newest_run
-from webapp.screens import points
 from webapp.screens.explore.revision import Fitted, fitted, still_there
 
 # The default query if results of imports are among the chosen ones.
@@ -140,7 +140,7 @@ class _Choice:
         self._rows, self.x, self.series, self.panel = rows, "", list(series), "".join(panel[-1:])
         self._given_series = bool(series)
         self._blocks = [(row.source, row.repeat) for row in rows]
-        self._factors = [name for name in points.varying([row.point for row in rows]) if name in FACTORS]
+        self._factors = [name for name in varying([row.point for row in rows]) if name in FACTORS]
         labels = dict.fromkeys(f"{FACT_PREFIX}{name}" for row in rows if row.imported for name in row.facts)
         names = dict.fromkeys((*self._factors, *PRODUCTS, *OTHERS, *labels, *self.series, self.panel))
         keys_by_name = {name: [known_dimension(name).level(row).key for row in rows] for name in names if name}

@@ -12,16 +12,16 @@ from webapp.analysis.latency import PERCENTS, Distribution
 from webapp.analysis.question import ViewOptions
 from webapp.analysis.timeline import TimeLines, has_seconds
 from webapp.analysis.trial_metrics import metric_named
-from webapp.analysis.words import unclear
+from webapp.analysis.words import form_of, unclear
+from webapp.analysis.words import shown as ratio_in_words
 from webapp.core.colours import colours_of
-from webapp.core.formatting import Scale
+from webapp.core.formatting import Scale, latency
 from webapp.hosts.inventory.ceilings import Bound
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.heat import heat_of
-from webapp.screens.explore.ladder import ladder_of
 from webapp.screens.explore.payloads import ChartKind, LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
-from worker.contract.packing import BEYOND, LAST_BUCKET_NS
+from worker.contract.packing import BEYOND, LAST_BUCKET_NS, least_count
 
 # The tables of a comparison: levels of x down, series across, each with its ratio to the baseline.
 
@@ -268,3 +268,48 @@ def _means(answer: Answer, options: ViewOptions) -> dict[str, object]:
         "without": answer.without,
         "references": answer.references,
     }
+
+
+# The table of percentiles: one row per percentile, one column per series, compared with the baseline.
+
+
+@dataclass(frozen=True)
+class LadderCell:
+    text: str
+    ratio: str  # "" for the baseline or without a ratio
+    title: str  # the reason for a missing value or ratio, else ""
+
+
+@dataclass(frozen=True)
+class LadderRow:
+    name: str  # p99.9
+    cells: tuple[LadderCell, ...]
+
+
+def ladder_of(series: Sequence[Distribution], form: str) -> tuple[LadderRow, ...]:
+    """`form`: ratio, percent, or "" for automatic. Rows without any value are left out."""
+    baseline = next((distribution for distribution in series if distribution.is_baseline), None)
+    ratios = [_percentile_ratio(distribution, baseline, n) for distribution in series for n in range(len(PERCENTS))]
+    chosen = form or form_of([ratio for ratio in ratios if ratio is not None])
+    return tuple(
+        LadderRow(
+            f"p{percent:g}", tuple(_percentile_cell(distribution, baseline, n, chosen) for distribution in series)
+        )
+        for n, percent in enumerate(PERCENTS)
+        if any(distribution.percentiles_ns[n] is not None for distribution in series)
+    )
+
+
+def _percentile_ratio(distribution: Distribution, baseline: Distribution | None, n: int) -> float | None:
+    value_ns, baseline_ns = distribution.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
+    if LAST_BUCKET_NS in (value_ns, baseline_ns) or (baseline and len({*distribution.kinds, *baseline.kinds}) > 1):
+        return None  # more than 17 s, or different kinds of latency
+    return value_ns / baseline_ns if value_ns is not None and baseline_ns and distribution is not baseline else None
+
+
+def _percentile_cell(distribution: Distribution, baseline: Distribution | None, n: int, form: str) -> LadderCell:
+    value = distribution.percentiles_ns[n]
+    if value is None:
+        return LadderCell("–", "", f"Too few I/Os: {distribution.ios:,} of the {least_count(PERCENTS[n]):,} required.")
+    ratio = _percentile_ratio(distribution, baseline, n)
+    return LadderCell(latency(value), "" if ratio is None else ratio_in_words(ratio, form), "")

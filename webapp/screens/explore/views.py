@@ -61,14 +61,14 @@ from webapp.core.parameters import read_number
 from webapp.core.table_files import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.plans.factors import FACTORS
+from webapp.plans.points import varying
 from webapp.results.models import Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, ResultFilter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS
-from webapp.results.reading.points import points_of
+from webapp.results.reading.measured_points import points_of
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow
-from webapp.screens import points
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_of_series
 from webapp.screens.choices import Choice, Group, Option, options_of
@@ -120,7 +120,7 @@ def form_of(
     `chart_points`: key -> name of the existing series and chart points."""
     result_filter = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), result_filter, DIGEST_SHOWN)
-    varied, before = points.varying(all_points), before_of(pairs)
+    varied, before = varying(all_points), before_of(pairs)
     more = _more(pairs, options)
     is_latency = options.view == "latency"  # of all I/Os, whatever the metric is
     metric = next((value for key, value in reversed(pairs) if key == "metric" and value), "iops")

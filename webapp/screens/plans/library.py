@@ -21,7 +21,7 @@ from webapp.plans.part_levels import factor_texts
 from webapp.plans.streams import named_levels
 from webapp.results.selectors import written_bytes
 from webapp.runs.models import Run, RunState
-from webapp.screens import points
+from webapp.screens import point_words
 from worker.recipes import DEFAULT_ENGINE
 
 # Finds the plan or version of an address.
@@ -125,7 +125,7 @@ def _phrases(levels: Mapping[str, str]) -> list[str]:
         if name in levels
     ]
     settings = [name for name in levels if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
-    phrases += [f"{points.label(name)} {_levels_in_words(name, levels[name])}" for name in settings]
+    phrases += [f"{point_words.label(name)} {_levels_in_words(name, levels[name])}" for name in settings]
     return [*phrases, *([f"before: {text}"] if (text := levels.get(BEFORE)) else [])]
 
 

@@ -13,10 +13,10 @@ from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import Expected, written_in_total
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.grids import PartGrid
-from webapp.plans.points import on_kind
+from webapp.plans.points import on_kind, varying
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of
 from webapp.results.speeds import expected_writes, learned_preview
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.payloads import Payload
 
 # Data that the pages of plans send to their scripts.
@@ -126,11 +126,11 @@ def shown_preview(
     if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
         chosen = on_page[0].number
     each_point = [trial for trial, _ in preview.expansion.distinct]
-    names = points.varying([trial.point for trial in each_point])
+    names = varying([trial.point for trial in each_point])
     return ShownPreview(
         preview=preview,
-        factors=[points.label(name) for name in names],
-        trials=[ShownTrial(t, _place(t, by_id), points.levels(on_kind(t.point, t.kind), names)) for t in on_page],
+        factors=[point_words.label(name) for name in names],
+        trials=[ShownTrial(t, _place(t, by_id), point_words.levels(on_kind(t.point, t.kind), names)) for t in on_page],
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
@@ -150,7 +150,7 @@ def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
     streams = jobs_of(trial, targets)
     return PlanJob(
         trial=trial.number,
-        title=f"#{trial.number} {points.in_words(trial.point)}",
+        title=f"#{trial.number} {point_words.in_words(trial.point)}",
         target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
         command=" + ".join(dict.fromkeys(" ".join(stream.recipe.command) for stream in streams)),
         job_text=_together(streams, [stream.recipe.job_text for stream in streams]),

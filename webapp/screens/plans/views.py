@@ -28,7 +28,7 @@ from webapp.plans.points import in_order
 from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan
 from webapp.runs.services import start_run, unfit_targets
 from webapp.schedules.models import Schedule
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.plans.draft import data_of, draft_of, keep
@@ -303,7 +303,7 @@ def _factor_groups(document: PlanDocument) -> list[FactorGroup]:
 
 
 def _factor_group(title: str, factors: Mapping[str, str]) -> FactorGroup:
-    return FactorGroup(title, tuple((name, points.label(name), factors[name]) for name in in_order(factors)))
+    return FactorGroup(title, tuple((name, point_words.label(name), factors[name]) for name in in_order(factors)))
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from functools import lru_cache
 
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS, Value
+from webapp.plans.points import varying
 from webapp.results.metrics import METRICS, default_metric
 from webapp.results.reading.doubts import steadiness_words
 from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
-from webapp.screens import points
+from webapp.screens import point_words
 
 WHEN, POINT = "when", "point"
 MAX_FACTORS = 3  # columns of factors by default; more would push the measured values off a screen
@@ -58,7 +59,7 @@ _ATTRIBUTES = (
     Column("controller", "Controller", lambda result: result.controller or "–"),
     Column("model", "Drive model", lambda result: result.model or "–"),
     Column("serial", "Drive", lambda result: result.serial or "–"),
-    Column(POINT, "Test point", lambda result: points.in_full(result.point)),
+    Column(POINT, "Test point", lambda result: point_words.in_full(result.point)),
     Column("label", "Label", lambda result: result.label or "–"),
     Column("direction", "Direction", lambda result: result.direction),
     Column("drive_state", "Drive state", lambda result: result.drive_state or "–"),
@@ -91,7 +92,7 @@ def default_columns(rows: Iterable[ResultRow], factors_of_filter: Iterable[str])
     The first metric is the one of the rows' engine.
     """
     shown = [row.point for row in rows]
-    named = {*points.varying(shown), *factors_of_filter}
+    named = {*varying(shown), *factors_of_filter}
     factors = [name for name in FACTORS if name in named]
     metrics = dict.fromkeys((default_metric(shown).key, *_USUAL))
     return (*_BEFORE, *(factors if len(factors) <= MAX_FACTORS else (POINT,)), "repeat", *metrics, WHEN)

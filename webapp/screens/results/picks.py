@@ -14,6 +14,7 @@ from webapp.hosts.selectors import NO_LABEL
 from webapp.plans.engines import ENGINES
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.points import varying
 from webapp.results.models import Configuration, Import, Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import (
@@ -29,7 +30,7 @@ from webapp.results.reading.filter import (
 )
 from webapp.results.reading.rows import name_with_version
 from webapp.runs.models import Run, Trial
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.choices import Option, options_of
 from worker.contract.steadiness import LABELS as STEADINESS
 
@@ -205,14 +206,14 @@ def factor_picks(
     all_points: Sequence[Point], chosen: ResultFilter, names: Iterable[str] = (), varied: Iterable[str] | None = None
 ) -> list[Pick]:
     """One for each factor that varies (`varied`, if known), that is in the filter, or that is in `names`."""
-    offered = dict.fromkeys([*(points.varying(all_points) if varied is None else varied), *chosen.factors, *names])
+    offered = dict.fromkeys([*(varying(all_points) if varied is None else varied), *chosen.factors, *names])
     return [_factor(name, all_points, chosen.factors.get(name, ())) for name in offered if name in FACTORS]
 
 
 def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Level]) -> Pick:
     factor = FACTORS[name]
     level_by_text = {repr(point[name]): point[name] for point in all_points if name in point}
-    levels = sorted(level_by_text.values(), key=points.sort_key)
+    levels = sorted(level_by_text.values(), key=point_words.sort_key)
     options = tuple(Option(factor.values.write(level), factor.format(level), level in chosen) for level in levels)
     typed = ", ".join(write_level(name, level) for level in chosen if level not in (*levels, NOT_SET))
     if NOT_SET in chosen or any(name not in point for point in all_points):

@@ -23,7 +23,7 @@ from webapp.plans.points import varying
 from webapp.results.metrics import Missing, default_metric
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial
 from webapp.runs.selectors import read_further
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.addresses import trial_addresses
 from webapp.screens.payloads import LiveCell
 from webapp.screens.runs.live import live_cells
@@ -126,7 +126,7 @@ def in_plan_order(run: Run, trials: Iterable[Trial], varying: Sequence[str]) -> 
     parts = {part["name"]: place for place, part in enumerate(run.version.document.get("parts", []))}
 
     def place(trial: Trial) -> tuple[object, ...]:
-        levels = tuple(points.sort_key(trial.point.get(name)) for name in varying)
+        levels = tuple(point_words.sort_key(trial.point.get(name)) for name in varying)
         return parts.get(trial.part, len(parts)), levels, trial.host.slug, trial.target.slug
 
     return sorted(trials, key=place)
@@ -134,8 +134,8 @@ def in_plan_order(run: Run, trials: Iterable[Trial], varying: Sequence[str]) -> 
 
 def _row_text(trial: Trial, names: Sequence[str], target: str) -> str:
     """The varying levels and the target."""
-    texts = [points.in_words(trial.point, names)] if names else []
-    return " · ".join([*texts, *([target] if target else [])]) or points.in_words(trial.point)
+    texts = [point_words.in_words(trial.point, names)] if names else []
+    return " · ".join([*texts, *([target] if target else [])]) or point_words.in_words(trial.point)
 
 
 def _target_texts(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
@@ -272,7 +272,7 @@ class _Layout:
             self.tables[table][trial.point.get(row), trial.point.get(column)].append(trial)
 
     def levels(self, cells: Iterable[Place], axis: int) -> list[object]:
-        return sorted({cell[axis] for cell in cells}, key=points.sort_key)
+        return sorted({cell[axis] for cell in cells}, key=point_words.sort_key)
 
     @property
     def fits(self) -> bool:
@@ -304,8 +304,8 @@ def build_pivot(
         partial(_cell, partial(trial_addresses(), run.number), {cell.trial: cell for cell in cells}, own_metric),
     )
     return Pivot(
-        row_label=points.label(layout.row),
-        column_label=points.label(layout.column),
+        row_label=point_words.label(layout.row),
+        column_label=point_words.label(layout.column),
         tables=tuple(_table(layout, places, make_title, make_cell) for places in layout.tables.values()),
     )
 
@@ -319,10 +319,10 @@ def _table(
     columns = layout.levels(trials_by_place, 1)
     return PivotTable(
         title=make_title(next(iter(trials_by_place.values()))[0]),
-        columns=tuple(points.level(layout.column, level) for level in columns),
+        columns=tuple(point_words.level(layout.column, level) for level in columns),
         rows=tuple(
             PivotRow(
-                points.level(layout.row, row),
+                point_words.level(layout.row, row),
                 tuple(
                     make_cell(trials_by_place[row, column]) if (row, column) in trials_by_place else None
                     for column in columns
@@ -343,6 +343,6 @@ def _cell(
 
 def _title(names: Sequence[str], several_targets: bool, several_parts: bool, trial: Trial) -> str:
     """The pattern and other varying levels, and the target and the part of the plan if there are several."""
-    texts = [points.in_words(trial.point, names)] if names else []
+    texts = [point_words.in_words(trial.point, names)] if names else []
     texts += [trial.place] if several_targets else []
     return " · ".join([*([trial.part] if several_parts else []), *texts])

@@ -40,7 +40,7 @@ from webapp.runs.models import (
 from webapp.runs.reasons import sentence
 from webapp.runs.selectors import RunProgress, progress
 from webapp.runs.states import ENDED_RUN_STATES
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue, Marks
@@ -392,7 +392,7 @@ def _now(active: Iterable[Attempt]) -> tuple[LiveNow, ...]:
             target=attempt.trial.target_names,
             trial=attempt.trial.number,
             attempt=attempt.number,
-            point=points.in_words(attempt.trial.point),
+            point=point_words.in_words(attempt.trial.point),
             phase=phase_words(attempt),
         )
         for attempt in active

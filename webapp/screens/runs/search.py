@@ -12,7 +12,7 @@ from webapp.core.formatting import percent
 from webapp.core.statistics import Ratio
 from webapp.plans.points import Point
 from webapp.runs.models import Run
-from webapp.screens import points
+from webapp.screens import point_words
 
 if TYPE_CHECKING:
     from webapp.analysis.searching import MeasuredTrial, TargetSearch
@@ -95,7 +95,7 @@ def _view(search: TargetSearch, *, ended: bool) -> SearchView:
 
 def _name(search: TargetSearch, combination: int) -> str:
     point: Point = search.levels(combination)
-    return ", ".join(f"{points.label(name)} {points.level(name, value)}" for name, value in point.items())
+    return ", ".join(f"{point_words.label(name)} {point_words.level(name, value)}" for name, value in point.items())
 
 
 def _answer(search: TargetSearch, conclusion: Conclusion) -> str:
@@ -135,7 +135,7 @@ def _runners_up(search: TargetSearch, conclusion: Conclusion) -> Iterator[Row]:
 
 def _effects(search: TargetSearch, conclusion: Conclusion) -> Iterator[Row]:
     for each in conclusion.effects:
-        words = f"{points.label(each.factor)} {points.level(each.factor, search.level(each))}"
+        words = f"{point_words.label(each.factor)} {point_words.level(each.factor, search.level(each))}"
         yield Row(words, _ratio(each.ratio, each.low, each.high))
 
 

@@ -18,7 +18,7 @@ from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import COMPARED, with_observed
 from webapp.hosts.inventory.ceilings import Bound, bounds_of
-from webapp.plans.points import on_virtual_drives
+from webapp.plans.points import in_order, on_virtual_drives
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.models import NO_IO, Attachment, KernelLine, Result, Sample, StreamRun
@@ -28,7 +28,7 @@ from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
 from webapp.results.reading.trial_streams import trial_streams
 from webapp.results.selectors import configuration_of, stop_words
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.findings import finding_list
@@ -174,7 +174,7 @@ def _observed(metric: Metric, results: list[ResultRow]) -> tuple[Metric, list[tu
 
 def _levels(trial: Trial) -> list[tuple[str, Value]]:
     point = trial.shown_point
-    return [(name, point[name]) for name in points.in_order(point)]
+    return [(name, point[name]) for name in in_order(point)]
 
 
 @page
@@ -205,7 +205,7 @@ def trial_samples(request: HttpRequest, number: int, trial: int) -> HttpResponse
 
 
 def _picture_title(trial: Trial) -> str:
-    return f"Run {trial.run.number}, trial {trial.number}: {points.in_words(trial.point)}"
+    return f"Run {trial.run.number}, trial {trial.number}: {point_words.in_words(trial.point)}"
 
 
 def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
@@ -228,11 +228,11 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "percentiles": _percentiles(results),
         "beyond_histogram": any((result.latency_max_ns or 0) > LAST_BUCKET_NS for result in results),
         **_skippable(trial),
-        "title": points.in_words(trial.point),
+        "title": point_words.in_words(trial.point),
         "samples_address": f"{reverse('trial_samples', args=address)}?{request.GET.urlencode()}",
         "picture_title": _picture_title(trial),
         "metrics": METRICS_SHOWN,
-        "levels": [(points.label(name), points.level(name, level)) for name, level in _levels(trial)],
+        "levels": [(point_words.label(name), point_words.level(name, level)) for name, level in _levels(trial)],
         "repeats": repeats,
         "results": results,
         "tiles": _tiles(results),

@@ -33,7 +33,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Note, Run, RunState, Transition,
 from webapp.runs.reasons import codes_saying
 from webapp.runs.selectors import runs_list
 from webapp.schedules.models import Schedule
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.choices import Choice, Group, options_of
@@ -147,7 +147,7 @@ def share_rows(run: Run) -> list[ShareRow]:
 
 def _share_row(share: Share) -> ShareRow:
     several = len(share.streams) > 1
-    name = f"Sum of {' and '.join(share.streams)}" if several else points.in_words(share.point)
+    name = f"Sum of {' and '.join(share.streams)}" if several else point_words.in_words(share.point)
     return ShareRow(name, BESIDE.join(share.targets), share.direction, words(share), share.ratio is not None)
 
 

@@ -14,7 +14,7 @@ from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.results.metrics import METRICS, in_unit
 from webapp.results.validity import marks_changed
 from webapp.runs.selectors import doing
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.choices import Option
 from webapp.screens.runs.wear import engine_labels
 
@@ -32,7 +32,7 @@ register.filter("duration", formatting.duration)
 register.filter("estimated_duration", formatting.estimated_duration)
 register.filter("ratio", formatting.ratio)
 register.filter("percent", formatting.percent)
-register.filter("point", points.in_words)
+register.filter("point", point_words.in_words)
 register.filter("engine_labels", engine_labels)
 
 

@@ -15,7 +15,7 @@ from webapp.plans.points import varying
 from webapp.results.models import known
 from webapp.runs.models import Run, RunState
 from webapp.schedules.models import Occurrence
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.trend.acceptance_form import ShownRow, level_label, limit_text, shown_row
 from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
@@ -118,12 +118,12 @@ def _shown(verdict: Verdict) -> ShownVerdict:
     chosen = verdict.baseline.levels.items()
     return ShownVerdict(
         verdict,
-        [points.label(name) for name in names],
+        [point_words.label(name) for name in names],
         [shown_row(row, verdict.points, names) for row in rows],
         ", ".join(counts) or f"not judged. {verdict.problem}".removesuffix("."),
         ", ".join(f"{metric.label} {limit_text(metric, percent)}" for metric, percent in tolerances),
         ", ".join(f"{level_label(name)} {text}" for name, text in chosen),
-        ", ".join(_IGNORED.get(name) or points.label(name) for name in verdict.baseline.ignored),
+        ", ".join(_IGNORED.get(name) or point_words.label(name) for name in verdict.baseline.ignored),
         sum(row.single_values for row in rows),
     )
 

@@ -12,7 +12,7 @@ from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Result
 from webapp.runs.models import Run
-from webapp.screens import points
+from webapp.screens import point_words
 from webapp.screens.plans.views import Unfit
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, first_look
@@ -111,12 +111,12 @@ def test_it_runs_the_order_that_was_shown(operator: Client, target: Target) -> N
     operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id), "seed": "77"})
     run = Run.objects.get()
     assert run.seed == 77
-    assert points.in_words(run.trials.get(index=0).point) == first.group(1)
+    assert point_words.in_words(run.trials.get(index=0).point) == first.group(1)
 
 
 def test_a_level_that_could_be_of_any_factor_is_named_with_its_own() -> None:
     point = {"block_size": 4096, "numjobs": 1, "read_ahead_kb": "128", "scheduler": "none"}
-    assert points.in_words(point, point) == "4 KiB · 1 job · Read-ahead 128 KiB · I/O scheduler none"
+    assert point_words.in_words(point, point) == "4 KiB · 1 job · Read-ahead 128 KiB · I/O scheduler none"
 
 
 def test_each_start_without_a_seed_draws_a_new_one(operator: Client, target: Target) -> None:

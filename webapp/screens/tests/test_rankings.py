@@ -15,7 +15,7 @@ from webapp.bench.side_by_side import read_selection, side_by_side
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.results.models import known
-from webapp.screens.rankings.bars import axis_of
+from webapp.screens.rankings.views import axis_of
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
-from webapp.screens.points import in_full
+from webapp.screens.point_words import in_full
 from webapp.screens.results.columns import default_columns
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.imports import an_import

@@ -11,7 +11,7 @@ from webapp.imports.reading import Read
 from webapp.imports.services import add_found, begin_import
 from webapp.results.models import Import
 from webapp.runs.models import Note
-from webapp.screens.search.views import ACTION, EXACT, MAX_FOUND, Hit, find
+from webapp.screens.search import ACTION, EXACT, MAX_FOUND, Hit, find
 from webapp.tests.factories.hosts import a_drive, a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user

@@ -16,13 +16,14 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
+from webapp.plans.points import in_order, varying
 from webapp.results.metrics import Metric
 from webapp.results.models import Import
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run
-from webapp.screens import points as words
+from webapp.screens import point_words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
 from webapp.trends.models import Baseline
@@ -69,7 +70,7 @@ def shown_row(row: Row, points: Mapping[str, Point], names: Sequence[str], targe
     return ShownRow(
         row,
         target,
-        words.levels(points[key], names) if key else [],
+        point_words.levels(points[key], names) if key else [],
         direction,
         row.metric.format(row.baseline),
         row.metric.format(row.value),
@@ -300,7 +301,7 @@ def form_of(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide]) -> Ac
         question.single_values,
         (*_levels(baseline, candidate), *_levels(candidate, baseline)),
         _ignored(baseline, candidate, question.ignored, only_one),
-        tuple(words.label(name) for name in counting),
+        tuple(point_words.label(name) for name in counting),
         tuple(ToleranceField(metric, f"{PREFIX}{metric.key}", text) for metric, text in tolerances(question, sides)),
     )
 
@@ -344,7 +345,7 @@ def _levels(side: AcceptanceSide, other: AcceptanceSide) -> Iterable[Choice]:
     """Selects of what one row must not mix, of factors that vary on this side only, and of what is chosen."""
     rows = side.all_rows
     needed = [name for name in (TARGET, *_labels(rows)) if len(levels_of(rows, name)) > 1]
-    vary, vary_there = (words.varying(_points(each_side.all_rows)) for each_side in (side, other))
+    vary, vary_there = (varying(_points(each_side.all_rows)) for each_side in (side, other))
     alone = [f"{FACTOR_PREFIX}{name}" for name in vary if name in FACTORS and name not in vary_there]
     for name in dict.fromkeys((*needed, *alone, *side.levels)):
         yield _level_choice(side, name, levels_of(rows, name) - {""})
@@ -379,7 +380,7 @@ def _level_choice(side: AcceptanceSide, name: str, texts: Iterable[str]) -> Choi
 def level_label(name: str) -> str:
     """Of `target`, `factor.<name>` or `label.<name>`."""
     if name.startswith(FACTOR_PREFIX):
-        return words.label(name.removeprefix(FACTOR_PREFIX))
+        return point_words.label(name.removeprefix(FACTOR_PREFIX))
     return "Target" if name == TARGET else label_of_fact(name.removeprefix(LABEL_PREFIX))
 
 
@@ -395,7 +396,7 @@ def _ignored(
         differ = levels[0] != levels[1] and all(len(side_levels) == 1 for side_levels in levels)
         if name not in named and (differ or name in ignored):
             texts = " | ".join(map(_level_words, levels))
-            options.append(Option(name, f"{words.label(name)}: {texts}", name in ignored))
+            options.append(Option(name, f"{point_words.label(name)}: {texts}", name in ignored))
     return Pick("ignore", "Ignored factors", tuple(options))
 
 
@@ -403,11 +404,11 @@ def differing_levels(sides: Sequence[AcceptanceSide]) -> list[str]:
     """`Queue depth (baseline 32, candidate 1)`: factors of which a level is chosen, and which therefore do not count,
     if the other side has other levels."""
     sentences = []
-    for name in words.in_order({name for side in sides for name in side.results.factors}):
+    for name in in_order({name for side in sides for name in side.results.factors}):
         levels = [levels_of(side.results.rows, f"{FACTOR_PREFIX}{name}") for side in sides]
         if levels[0] != levels[1]:
             texts = [_level_words(side_levels) for side_levels in levels]
-            sentences.append(f"{words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
+            sentences.append(f"{point_words.label(name)} (baseline {texts[0]}, candidate {texts[1]})")
     return sentences
 
 
@@ -417,7 +418,7 @@ def _level_words(texts: Iterable[str]) -> str:
 
 def _names(rows: Iterable[ResultRow]) -> list[str]:
     """The factors of the rows, in their order."""
-    return words.in_order({name for point in _points(rows) for name in point if name in FACTORS})
+    return in_order({name for point in _points(rows) for name in point if name in FACTORS})
 
 
 def _points(rows: Iterable[ResultRow]) -> list[Point]:

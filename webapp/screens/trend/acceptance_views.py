@@ -15,12 +15,12 @@ from webapp.core.table_files import Column, Kind, Table, file_response
 from webapp.hosts.selectors import BESIDE
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
-from webapp.plans.points import varying
+from webapp.plans.points import in_order, varying
 from webapp.results.metrics import Missing
 from webapp.results.reading.filter import write_level
 from webapp.results.reading.rows import TEST
 from webapp.runs.models import Run
-from webapp.screens import points as words
+from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.trend.acceptance_form import (
     PREFIX,
@@ -52,7 +52,7 @@ def verdict_table(judged: TwoSides) -> Table:
     """All factors of the rows are columns; a mean over several cells has no levels. Each row states what the verdict
     leaves open, because a file is read without its page."""
     points = [judged.places[row.cell[0]].point for row in judged.rows if row.cell]
-    names = words.in_order({name for point in points for name in point})
+    names = in_order({name for point in points for name in point})
     columns = [
         *(Column(heading) for heading in ("Verdict", "Metric", "Unit", "Target", *names, "Direction")),
         *(Column(heading, Kind.NUMBER) for heading in _NUMBERS),
@@ -234,7 +234,7 @@ def _notes(
         these = "this metric" if len(metrics) == 1 else "these metrics"
         yield Note(f"Not judged: {', '.join(metrics)}. The baseline has no values of {these}.")
     if judged.ignored:
-        labels = ", ".join(words.label(name) for name in judged.ignored)
+        labels = ", ".join(point_words.label(name) for name in judged.ignored)
         yield Note(f"Ignored: {labels}. The sides may differ in these factors.")
     if count := judged.shared_results:
         yield Note(
@@ -277,7 +277,7 @@ def _shown(request: HttpRequest, form: AcceptanceForm, judged: TwoSides) -> Mapp
         "judged": judged,
         "counts": _counts(judged.rows),
         "sides": [side_text(form, name) for name in SIDES],
-        "labels": [words.label(name).capitalize() for name in names],
+        "labels": [point_words.label(name).capitalize() for name in names],
         "by_target": any(target.values()),
         "rows": rows,
         "csv": f"{reverse('acceptance_csv')}?{request.GET.urlencode()}",

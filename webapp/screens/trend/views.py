@@ -29,7 +29,7 @@ from webapp.results.models import Import
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, write_level
 from webapp.runs.models import Run, RunState, Trial
-from webapp.screens import points as words
+from webapp.screens import point_words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.trend.acceptance_form import (
@@ -120,13 +120,13 @@ def _text(point: Point, name: str) -> str:
 
 def _factor(name: str, points: Mapping[str, Point], chosen: str) -> Choice:
     values = {_text(point, name): point.get(name) for point in points.values()}
-    ordered = sorted(values.items(), key=lambda item: words.sort_key(item[1]))
+    ordered = sorted(values.items(), key=lambda item: point_words.sort_key(item[1]))
     options = tuple(
-        Option(text, words.level(name, value) if text != NOT_SET.value else text, text == chosen)
+        Option(text, point_words.level(name, value) if text != NOT_SET.value else text, text == chosen)
         for text, value in ordered
     )
     key = f"{FACTOR_PREFIX}{name}"
-    return Choice(f"id-{key}", key, words.label(name), (Group("", options),), "all")
+    return Choice(f"id-{key}", key, point_words.label(name), (Group("", options),), "all")
 
 
 def _directions(directions: list[str], chosen: str) -> Choice:
@@ -246,7 +246,7 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
         chart=_chart(line, baseline, outcomes),
         steps=[_step_row(step, metric) for step in line.steps],
         rows=[_run_row(value, line, outcomes) for value in reversed(line.runs)],
-        cell_labels=[words.label(name) for name in names],
+        cell_labels=[point_words.label(name) for name in names],
         cells=_cell_rows(line, names, plan, target),
         form=baseline_form(runs, target, baseline, address.get("baseline", "")),
     )
@@ -316,7 +316,7 @@ def _cell_rows(line: Trend, names: tuple[str, ...], plan: Plan, target: Target) 
     show = line.metric.format
     return [
         CellRow(
-            words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
+            point_words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
             shown(cell.last / cell.first, PERCENT),
             urlencode(base | cell_address(cell.point, cell.direction, names)),
         )

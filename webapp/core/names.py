@@ -1,4 +1,4 @@
-"""Messages that name the valid names beside an unknown one."""
+"""Names of objects and parameters: a free one for an address, and the valid ones beside an unknown one."""
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
@@ -18,3 +18,9 @@ def instead(unknown: str, known: Collection[str]) -> str:
         return "It takes none."
     near = nearest(unknown, known)
     return f"{f'Did you mean {near}? ' if near else ''}Use {', '.join(sorted(known))}."
+
+
+def free_slug(wanted: str, taken: Collection[str]) -> str:
+    """The slug, with a number appended if it is taken."""
+    numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
+    return next(slug for slug in (wanted, *numbered) if slug not in taken)

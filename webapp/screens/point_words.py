@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping
 from webapp.analysis.dimensions import label_of_fact
 from webapp.plans.engines import engine_of
 from webapp.plans.factors import BESIDE, FACTORS, STREAM, FactorKind
-from webapp.plans.points import in_order as in_order
-from webapp.plans.points import varying as varying
 from webapp.plans.streams import named_levels, names_of, own_point
 from webapp.results.reading.filter import FACT_PREFIX
 
