@@ -97,7 +97,6 @@ def _logs(series: Iterable[Sequence[Cell]]) -> list[list[float]]:
 
 MOST = 7  # of a pattern
 MOST_BLOCKS = (4 * KIB, 64 * KIB, 1024 * KIB)  # of these, or the nearest ones, if the load varies too
-FEWEST_LEVELS = 3
 
 
 def chosen(workloads: Sequence[Workload], most: int = MOST) -> list[Workload]:

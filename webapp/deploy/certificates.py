@@ -108,10 +108,14 @@ def _alternative(name: str) -> x509.GeneralName:
 def _good(path: Path, names: list[str], authority: Authority) -> bool:
     if not path.exists() or not path.with_suffix(".key").exists():
         return False
-    found = x509.load_pem_x509_certificate(path.read_bytes())
-    told = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    lasts = found.not_valid_after_utc > datetime.now(UTC) + timedelta(days=RENEW_DAYS)
-    return lasts and found.issuer == authority.certificate.subject and list(told) == [_alternative(n) for n in names]
+    certificate = x509.load_pem_x509_certificate(path.read_bytes())
+    alternatives = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    lasts = certificate.not_valid_after_utc > datetime.now(UTC) + timedelta(days=RENEW_DAYS)
+    return (
+        lasts
+        and certificate.issuer == authority.certificate.subject
+        and list(alternatives) == [_alternative(n) for n in names]
+    )
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:

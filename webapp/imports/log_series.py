@@ -280,9 +280,9 @@ class Trial:
     @property
     def factors(self) -> Mapping[str, Value]:
         """As the names of the logs state them."""
-        found = labels.match(_PREFIX, self.name.prefix)
+        matched = labels.match(_PREFIX, self.name.prefix)
         empty = Measurement(tool=TOOL, direction=None, factors={})
-        return labels.apply(found, empty).measurement.factors if found else {}
+        return labels.apply(matched, empty).measurement.factors if matched else {}
 
     def close(self) -> None:
         """Compute series, histograms and means, and forget the texts."""

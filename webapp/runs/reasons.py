@@ -31,7 +31,7 @@ def sentence(code: str, fields: Fields, by: str = "") -> str:
     return words
 
 
-def told(message: str) -> Fields:
+def message_fields(message: str) -> Fields:
     """The fields of a reason reported by the worker."""
     return {"message": message} if message else {}
 

@@ -74,8 +74,8 @@ class Transfers:
     def has_room(self, size: int) -> bool:
         """Whether there is room for a body beside those of requests that Django processes, which cannot be cut."""
         with self._lock:
-            kept = sum(each.stored for each in self._of_thread.values() if not each.waits)
-            return kept + size <= MAX_BYTES
+            stored = sum(each.stored for each in self._of_thread.values() if not each.waits)
+            return stored + size <= MAX_BYTES
 
     def end(self) -> None:
         with self._lock:

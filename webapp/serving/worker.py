@@ -146,11 +146,11 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         """In a thread for clients: read a request, answer it, and close the connection unless it is kept."""
         self.transfers.begin(conn)
         try:
-            kept = super().handle(conn)
-            if kept is False and conn.sock.fileno() != CLOSED:
+            keeps = super().handle(conn)
+            if keeps is False and conn.sock.fileno() != CLOSED:
                 # Waits up to two seconds for the client. gunicorn would do it in the thread that accepts connections.
                 conn.close(graceful=True)
-            return kept
+            return keeps
         finally:
             self.transfers.end()
 
@@ -173,9 +173,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
         if length:
             req.body = self._body(req, conn, length)
         self.transfers.pause()
-        kept = super().handle_request(req, conn)
+        keeps = super().handle_request(req, conn)
         req.body = io.BytesIO()  # nothing is left to be skipped before the next request
-        return bool(kept)
+        return bool(keeps)
 
     def _body(self, req: Any, conn: TConn, length: int) -> IO[bytes]:
         if req._expected_100_continue:

@@ -97,16 +97,16 @@ def database(name: str) -> dict[str, Any]:
 
 
 def _database_query(name: str, query: str) -> dict[str, str]:
-    found = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
-    if "password" in found:
+    parameters = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
+    if "password" in parameters:
         raise ImproperlyConfigured(f"Write the password in {name} before the @: postgres://user:password@host/name")
-    if unknown := set(found) - DATABASE_PARAMETERS:
+    if unknown := set(parameters) - DATABASE_PARAMETERS:
         raise ImproperlyConfigured(
             f"{name} has the unknown parameter {min(unknown)}; it takes {', '.join(sorted(DATABASE_PARAMETERS))}."
         )
-    if empty := [key for key, value in found.items() if not value]:
+    if empty := [key for key, value in parameters.items() if not value]:
         raise ImproperlyConfigured(f"The parameter {empty[0]} of {name} has no value. Write {empty[0]}=value.")
-    return found
+    return parameters
 
 
 def broker(name: str) -> str:
@@ -212,13 +212,13 @@ def networks(name: str) -> list[Network]:
 
 def roles(name: str, known: tuple[str, ...]) -> dict[str, str]:
     """Roles by group from `storage-admins=admin,storage-team=operator,*=viewer`."""
-    found = dict(word.rpartition("=")[::2] for word in words(name))
-    for group, role in found.items():
+    role_by_group = dict(word.rpartition("=")[::2] for word in words(name))
+    for group, role in role_by_group.items():
         if not group or role not in known:
             raise ImproperlyConfigured(
                 f"{name} contains {group}={role}; it takes group=role with the roles {', '.join(known)}."
             )
-    return found
+    return role_by_group
 
 
 def header(name: str) -> str:

@@ -128,7 +128,7 @@ def _filters(saved: SavedComparison) -> Iterator[ResultFilter]:
     """What it shows. If this version cannot read its query, the runs that the query names."""
     try:
         if is_bench(saved.query):
-            products = [one for one in selection_of(saved.query).products if one.kind is not Kind.IMPORT]
+            products = [product for product in selection_of(saved.query).products if product.kind is not Kind.IMPORT]
             filters = [read_filter([(product.kind, product.value)]) for product in products]
         else:
             filters = [read_query(split(parse_qsl(saved.query))[0]).results]

@@ -165,9 +165,9 @@ def _kernel_log(changes: Changes, item: KernelLog) -> None:
 def _drive_reading(changes: Changes, item: ReadingItem) -> None:
     if changes.attempt.run_id is None:
         raise BadItem("A drive reading came from an attempt without a run.")
-    told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
+    reported = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
     plain = {name: getattr(item, name) for name in _OF_READINGS}
-    row = DriveReading(attempt=changes.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
+    row = DriveReading(attempt=changes.attempt, at=moment(item.at), moment=item.moment.value, **plain, **reported)
     changes.rows.append(row)
 
 

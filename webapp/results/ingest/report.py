@@ -35,7 +35,7 @@ from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.leases import parse_id, renewed, revive
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState
-from webapp.runs.reasons import told
+from webapp.runs.reasons import message_fields
 from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
 
 # Step 2: lock the attempt and find the batches that continue its sequence.
@@ -235,6 +235,8 @@ def _refuse(host: Host, attempt_id: UUID, name: str, batch: AnyBatch, words: str
         return _unknown(name, [batch])
     attempt = locked.attempt
     if attempt.state in ACTIVE_ATTEMPT_STATES:
-        end_attempt(attempt, AttemptState.FAILED, code="bad_item", fields=told(f"The worker reported: {words}"))
+        end_attempt(
+            attempt, AttemptState.FAILED, code="bad_item", fields=message_fields(f"The worker reported: {words}")
+        )
         transaction.on_commit(lambda: dispatch_host(attempt.host_id))
     return reply_about(locked, name=name, refusal=Refusal(code="bad_item", message=words, seq=batch.seq))

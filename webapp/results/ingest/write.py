@@ -17,7 +17,7 @@ from webapp.results.retention import ensure_partition
 from webapp.results.rounds import after_results
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
-from webapp.runs.reasons import told
+from webapp.runs.reasons import message_fields
 from worker.contract.items import Direction, DirectionSample
 from worker.contract.items import Sample as SampleItem
 from worker.contract.packing import Histogram, pack
@@ -137,7 +137,7 @@ def write(changes: Changes) -> None:
     columns = {name: getattr(changes.attempt, name) for name in sorted(changes.attempt_columns)}
     Attempt.objects.filter(pk=changes.attempt.pk).update(**columns)
     if end := changes.finished:
-        end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=told(end.message))
+        end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=message_fields(end.message))
     if changes.results:
         run, host = changes.results[0].run_id, changes.attempt.host_id
         # It locks the run before its trials.

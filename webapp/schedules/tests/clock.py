@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Host
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Trial, TrialState
-from webapp.runs.reasons import told
+from webapp.runs.reasons import message_fields
 from webapp.runs.states import transition_run
 from webapp.schedules.tasks import run_schedules
 
@@ -52,4 +52,4 @@ def finish(run: Run, state: RunState = RunState.DONE, reason: str = "") -> None:
     Trial.objects.filter(run=run).update(state=TrialState.DONE, ended_at=now)
     Attempt.objects.filter(run=run).update(state=AttemptState.DONE, ended_at=now)
     run.refresh_from_db()
-    transition_run(run, state, code="no_trial_done" if state == RunState.FAILED else "", fields=told(reason))
+    transition_run(run, state, code="no_trial_done" if state == RunState.FAILED else "", fields=message_fields(reason))

@@ -16,7 +16,7 @@ from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
 from webapp.plans.preflight import destroys
 from webapp.runs.models import Attempt, Run, RunState, Transition, Trial
-from webapp.runs.reasons import told
+from webapp.runs.reasons import message_fields
 from webapp.tests.factories.plans import a_version
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetKind
 
@@ -112,10 +112,16 @@ def move_trial(
     trial: Trial, attempt: Attempt | None, state: str, at: datetime, code: str = "", reason: str = ""
 ) -> None:
     before, trial.state = trial.state, state
-    trial.reason_code, trial.reason_fields = code, told(reason)
+    trial.reason_code, trial.reason_fields = code, message_fields(reason)
     trial.save(update_fields=["state", "reason_code", "reason_fields"])
     move = Transition.objects.create(
-        run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, fields=told(reason)
+        run=trial.run,
+        trial=trial,
+        attempt=attempt,
+        before=before,
+        after=state,
+        code=code,
+        fields=message_fields(reason),
     )
     Transition.objects.filter(pk=move.pk).update(at=at)
 
@@ -132,7 +138,7 @@ def finish_moves(attempts: Sequence[Attempt]) -> None:
     for state, time in (("running", "started_at"), ("done", "ended_at")):
         moved_at = Subquery(mine.filter(pk=OuterRef("attempt")).values(time))
         Transition.objects.filter(attempt__in=mine, after=state).update(at=moved_at)
-    fields: dict[str, Any] = {"state": "done", "reason_code": "", "reason_fields": told("")}
+    fields: dict[str, Any] = {"state": "done", "reason_code": "", "reason_fields": message_fields("")}
     ended_at = Subquery(mine.filter(trial=OuterRef("pk")).values("ended_at"))
     Trial.objects.filter(attempts__in=mine).update(**fields, ended_at=ended_at)
     for trial in trials:
@@ -148,7 +154,7 @@ def fail_trial(trial: Trial, code: str = "engine_missing", reason: str = "fio 3.
     now = timezone.now()
     attempt = start_trial(trial, now)
     Attempt.objects.filter(pk=attempt.pk).update(
-        state="failed", ended_at=now, outcome_code=code, outcome_fields=told(reason)
+        state="failed", ended_at=now, outcome_code=code, outcome_fields=message_fields(reason)
     )
     move_trial(trial, attempt, "failed", now, code, reason)
     Trial.objects.filter(pk=trial.pk).update(ended_at=now)
