@@ -49,6 +49,7 @@ class Places:
             | dict.fromkeys(kinds & _DRIVES, by_host)
             | dict.fromkeys(kinds & OF_TARGETS, of_runs)
         )
+        self._levels: dict[tuple[Product, int], dict[str, Value]] = {}  # of each result, which is asked several times
         self._drives: dict[tuple[Product, str, str], set[str]] = {}  # alone at one point, by what they are
         for product, rows in rows_by_product.items() if self.by_drive else ():
             for row in rows:
@@ -56,7 +57,13 @@ class Places:
 
     def of(self, product: Product, row: ResultRow) -> dict[str, Value]:
         """The place of a result, as parts of its point."""
-        return {name: self._level(name, product, row) for name in self._names.get(product.kind, ())}
+        names = self._names.get(product.kind, ())
+        if not names:
+            return {}
+        levels = self._levels.get((product, row.id))
+        if levels is None:
+            levels = self._levels[product, row.id] = {name: self._level(name, product, row) for name in names}
+        return levels
 
     def _level(self, name: str, product: Product, row: ResultRow) -> str:
         if name == DRIVE:

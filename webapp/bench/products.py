@@ -92,6 +92,10 @@ class Product:
     kind: Kind
     value: str
 
+    def __hash__(self) -> int:
+        """That of all fields takes long, and each result of a page asks for it several times."""
+        return hash(self.value)
+
     def __str__(self) -> str:
         """As in an address."""
         return f"{self.kind}:{self.value}"

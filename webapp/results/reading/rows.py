@@ -6,11 +6,12 @@ configurations are shared by many results, so each of them is read once, not onc
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
-from django.db.models import QuerySet, TextField
+from django.db.models import BigIntegerField, Func, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from webapp.hosts.models import Target
@@ -154,8 +155,18 @@ def stream_direction(point: Point, direction: str) -> str:
 
 
 _OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")]
-_COLUMNS: tuple[str | Cast, ...] = (
-    *_OWN, "point_key", "origin_id", "repeat", "stream_run__engine_version", "stream_run__configuration_id",
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECONDS = "(extract(epoch FROM %(expressions)s) * 1000000)::bigint"
+# Times and JSON as numbers and texts: Django takes four times as long to make values of them as `_converted`.
+_CONVERTED: Mapping[str, Func] = {
+    "measured_at": Func("measured_at", template=_MICROSECONDS, output_field=BigIntegerField()),
+    "metrics": Cast("metrics", TextField()),
+    "steadiness_numbers": Cast("steadiness_numbers", TextField()),
+}
+_MEASURED_AT, _METRICS, _STEADINESS_NUMBERS = map(_OWN.index, _CONVERTED)
+_COLUMNS: tuple[str | Func, ...] = (
+    *(_CONVERTED.get(name, name) for name in _OWN),
+    "point_key", "origin_id", "repeat", "stream_run__engine_version", "stream_run__configuration_id",
     # A text is a faster dictionary key than a UUID.
     Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason", "trial__part",
     Cast("run_id", TextField()), Cast("target_id", TextField()),
@@ -207,7 +218,7 @@ def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     why = (trial_reason or run_reason or "marked as invalid") if row[_INVALID] else ""
     point = shared.points[point_key]
     values: tuple[Any, ...] = (
-        *row[:_POINT_KEY], repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
+        *_converted(row), repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
         target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
         state, part,
     )  # fmt: skip
@@ -221,7 +232,7 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
     target_name = f"{origin.host or str(imported)}/{' '.join(filter(None, (what, origin.serial)))}"
     facts = origin.other | {CONTROLLER_FACT: origin.controller, LAYOUT_LABEL: origin.layout, MODEL_FACT: origin.drive}
     values: tuple[Any, ...] = (
-        *row[:_POINT_KEY], origin.repeat, origin.tool_version, point_key, "", "", origin.number,
+        *_converted(row), origin.repeat, origin.tool_version, point_key, "", "", origin.number,
         "marked as invalid" if row[_INVALID] else "", 0, "", "", "", origin.host,
         what, target_name, origin.drive, origin.serial, shared.points[point_key],
         {name: text for name, text in facts.items() if text}, origin.tool, "", "",
@@ -229,6 +240,21 @@ def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
         origin.time_known,
     )  # fmt: skip
     return ResultRow(*values)
+
+
+def _converted(row: tuple[Any, ...]) -> list[Any]:
+    """The values of `_OWN`."""
+    values = list(row[:_POINT_KEY])
+    values[_MEASURED_AT] = _EPOCH + timedelta(microseconds=values[_MEASURED_AT])
+    values[_METRICS] = _numbers(values[_METRICS])
+    values[_STEADINESS_NUMBERS] = _numbers(values[_STEADINESS_NUMBERS])
+    return values
+
+
+@lru_cache(maxsize=256)  # many results have none
+def _numbers(text: str) -> Mapping[str, float]:
+    numbers: Mapping[str, float] = msgspec.json.decode(text)
+    return numbers
 
 
 def _origins(ids: Collection[int]) -> dict[int, Origin]:
