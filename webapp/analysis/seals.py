@@ -69,7 +69,7 @@ def scopes_of(results: ResultFilter) -> tuple[str, ...]:
     """Those of the runs and imports that the filter names, else of all results. Two queries."""
     runs, imports = {*results.runs}, {*results.imports}
     if 0 < len(runs) + len(imports) <= MOST_SOURCES:
-        known = [f"run {pk}" for pk in Run.objects.filter(number__in=runs).values_list("pk", flat=True)]
+        known = [scope_of_run(pk) for pk in Run.objects.filter(number__in=runs).values_list("pk", flat=True)]
         known += [f"import {pk}" for pk in Import.objects.filter(number__in=imports).values_list("pk", flat=True)]
         if len(known) == len(runs) + len(imports):  # else one of them may still be made
             return *known, COMMON, SAMPLES
@@ -80,9 +80,14 @@ def scopes_of_run(run: Run) -> tuple[str, ...]:
     return scopes_of_runs([run.pk])
 
 
+def scope_of_run(id_: UUID) -> str:
+    """Of its own rows alone, without the names of hosts and targets."""
+    return f"run {id_}"
+
+
 def scopes_of_runs(ids: Iterable[UUID]) -> tuple[str, ...]:
     """For an answer that reads these runs and no others, whichever runs are added meanwhile."""
-    return *(f"run {id_}" for id_ in ids), COMMON, SAMPLES
+    return *map(scope_of_run, ids), COMMON, SAMPLES
 
 
 ANY_RESULT = RESULTS, COMMON, SAMPLES

@@ -4,6 +4,9 @@ An answer is stored for its question, the seal of what it depends on (`core.chan
 an old answer need not be removed: nobody asks for it any more. Redis is the broker and must not fill up. Therefore each
 question has one of SLOTS places, in which a newer answer replaces the older one. Without Redis, each answer is
 computed.
+
+What many runs contribute to an answer is stored as parts, one for each run, under the seal of that run alone. After a
+run has ended, only its own part is computed.
 """
 
 import hashlib
@@ -11,7 +14,7 @@ import hmac
 import logging
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -27,6 +30,7 @@ from webapp.core import changes
 log = logging.getLogger(__name__)
 
 SLOTS, MOST_BYTES = 2_048, 128 * 1024  # together 256 MB; an answer has 1 to 40 kB
+PART_SLOTS, MOST_PART_BYTES = 8_192, 32 * 1024  # together 256 MB; a part has about 5 kB
 LIFETIME_S = 24 * 3600
 REDIS_LIMIT_S = 0.25
 PAUSE_S = 10.0  # without Redis after it did not answer
@@ -76,13 +80,46 @@ def all_answered(questions: Sequence[Question[Answer]]) -> list[Answer]:
     ]
 
 
+@dataclass(frozen=True)
+class Parts(Generic[Answer]):
+    """`scopes`: the scope of each part, by its name. `compute` gets the names of those that have changed, and returns
+    all of them."""
+
+    texts: tuple[str, ...]
+    scopes: Mapping[str, str]
+    kind: type[Answer]
+    compute: Callable[[Sequence[str]], Mapping[str, Answer]]
+
+
+def all_parts(parts: Parts[Answer]) -> dict[str, Answer]:
+    """By name, in the order of the scopes. Those stored are read with one database query and one command to Redis."""
+    names = [*parts.scopes]
+    seals = changes.seals([[scope] for scope in parts.scopes.values()])
+    digests = [
+        hashlib.sha256(msgspec.json.encode([_code().hex(), parts.kind.__qualname__, *parts.texts, name])).digest()
+        for name in names
+    ]
+    keys = [b"%b %d" % (digest, seal) for digest, seal in zip(digests, seals, strict=True)]
+    slots = [f"answer:part:{int.from_bytes(digest[:4]) % PART_SLOTS}" for digest in digests]
+    stored = dict(zip(names, _read(slots, keys), strict=True))
+    due = [name for name in names if stored[name] is None]
+    computed = parts.compute(due) if due else {}
+    for name, slot, key in zip(names, slots, keys, strict=True):
+        if name in computed:
+            packed = zlib.compress(msgspec.msgpack.encode(computed[name]), level=1)
+            _write(slot, key, packed, MOST_PART_BYTES)
+    return {
+        name: computed[name] if packed is None else _unpacked(packed, parts.kind) for name, packed in stored.items()
+    }
+
+
 def _computed(question: Question[Answer], key: bytes) -> Answer:
     """Or that of another thread or process which computes it now."""
     if packed := _claim(question.slot, key):
         return _unpacked(packed, question.kind)
     try:
         answer = question.compute()
-        _write(question.slot, key, zlib.compress(msgspec.msgpack.encode(answer), level=1))
+        _write(question.slot, key, zlib.compress(msgspec.msgpack.encode(answer), level=1), MOST_BYTES)
     finally:
         _ask(lambda client: client.delete(_claimed(key)))
     return answer
@@ -145,8 +182,8 @@ def _signature(key: bytes, packed: bytes) -> bytes:
     return hmac.digest(settings.SECRET_KEY.encode(), b"answer" + key + packed, "sha256")
 
 
-def _write(slot: str, key: bytes, packed: bytes) -> None:
-    if len(packed) <= MOST_BYTES:
+def _write(slot: str, key: bytes, packed: bytes, most_bytes: int) -> None:
+    if len(packed) <= most_bytes:
         _ask(lambda client: client.set(slot, _signature(key, packed) + packed, ex=LIFETIME_S))
 
 

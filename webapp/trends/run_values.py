@@ -2,17 +2,21 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from statistics import fmean
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Case, Count, F, FloatField, Max, QuerySet, When
+from django.db.models import Case, Count, F, FloatField, QuerySet, When
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
+from webapp.analysis.seals import scope_of_run
+from webapp.core.answers import Parts, all_parts
 from webapp.hosts.models import Target
 from webapp.plans.factors import STREAMS
 from webapp.plans.models import Plan
@@ -29,17 +33,25 @@ MAX_RUNS = 100  # the latest
 Cell = tuple[str, str]  # point key and direction
 
 
-@dataclass
-class RunHistory:
+class RunValues(msgspec.Struct, frozen=True):
     """Valid values above 0 of one run, by cell and repeat: their mean, if several parts of the plan have the point.
-    `planned` are the keys of its points; `invalid` counts results left out of each cell, and `zeros` values of 0."""
+    Cells are in the order of their last trials. `planned` are the keys of its points; `results` has the id of a result
+    at each measured one; `observed` the points of each configuration, as its digest and the engine's version;
+    `invalid` counts results left out of each cell, and `zeros` values of 0."""
 
+    planned: frozenset[str] = frozenset()
+    cells: dict[Cell, dict[int, float]] = {}
+    results: dict[str, int] = {}
+    observed: dict[tuple[str, str], frozenset[str]] = {}
+    invalid: dict[Cell, int] = {}
+    zeros: dict[Cell, int] = {}
+
+
+@dataclass(frozen=True)
+class RunHistory:
     run: Run
     at: datetime
-    planned: frozenset[str]
-    cells: dict[Cell, dict[int, float]] = field(default_factory=dict)
-    invalid: Mapping[Cell, int] = field(default_factory=dict)
-    zeros: Counter[Cell] = field(default_factory=Counter)
+    values: RunValues
 
 
 @dataclass(frozen=True)
@@ -68,39 +80,56 @@ def ended_runs(plan: Plan, target: Target) -> list[Run]:
 
 
 def read_history(runs: Sequence[Run], target: Target, metric: Metric) -> History:
-    """Of these runs, oldest first. Three queries; points that are new to this process take one more."""
-    planned, invalid = _planned(runs, target), _invalid(runs, target)
-    read = {
-        run.number: RunHistory(
-            run, run.started_at or run.created_at, frozenset(planned[run.number]), {}, invalid.get(run.number, {})
+    """Of these runs, oldest first. The values of each run are stored until the run changes (`core.answers`). Five
+    queries if a run has changed, else one; points that are new to this process take one more."""
+    texts = (str(target.pk), metric.key)
+    scopes = {str(run.pk): scope_of_run(run.pk) for run in runs}
+    values = all_parts(Parts(texts, scopes, RunValues, partial(_values, target.pk, metric)))
+    histories = [RunHistory(run, run.started_at or run.created_at, values[str(run.pk)]) for run in runs]
+    results = {key: id_ for run in histories for key, id_ in run.values.results.items()}
+    return History(histories, POINTS.get(results))
+
+
+def _values(target: UUID, metric: Metric, runs: Sequence[str]) -> dict[str, RunValues]:
+    planned, invalid, observed = _planned(runs, target), _invalid(runs, target), _observed(runs, target)
+    cells: dict[str, dict[Cell, dict[int, list[float]]]] = {run: {} for run in runs}
+    newest: dict[str, dict[Cell, int]] = {run: {} for run in runs}
+    zeros: dict[str, Counter[Cell]] = {run: Counter() for run in runs}
+    for key, direction, *measured in _cells(runs, target, metric):
+        cell = key, direction
+        for run, repeat, value, id_ in zip(*measured, strict=True):
+            newest[str(run)][cell] = id_
+            if value == 0:
+                zeros[str(run)][cell] += 1
+            else:
+                cells[str(run)].setdefault(cell, {}).setdefault(repeat, []).append(value)
+    return {
+        run: RunValues(
+            planned=frozenset(planned[run]),
+            cells={
+                cell: {repeat: fmean(values) for repeat, values in cells[run][cell].items()}
+                for cell in sorted(cells[run], key=newest[run].__getitem__)
+            },
+            results={key: id_ for (key, _), id_ in newest[run].items()},
+            observed=observed[run],
+            invalid=invalid[run],
+            zeros=dict(zeros[run]),
         )
         for run in runs
     }
-    ids: dict[str, int] = {}
-    for key, direction, newest, *measured in _cells(runs, target, metric):
-        ids[key] = newest
-        values: dict[tuple[int, int], list[float]] = {}
-        for number, repeat, value in zip(*measured, strict=True):
-            if value == 0:
-                read[number].zeros[key, direction] += 1
-                continue
-            values.setdefault((number, repeat), []).append(value)
-        for (number, repeat), own in values.items():
-            read[number].cells.setdefault((key, direction), {})[repeat] = fmean(own)
-    return History(list(read.values()), POINTS.get(ids))
 
 
-def _planned(runs: Sequence[Run], target: Target) -> dict[int, set[str]]:
-    """The keys of the points of the results that each run should have, by its number."""
-    found: dict[int, set[str]] = {run.number: set() for run in runs}
+def _planned(runs: Sequence[str], target: UUID) -> dict[str, set[str]]:
+    """The keys of the points of the results that each run should have."""
+    planned: dict[str, set[str]] = {run: set() for run in runs}
     trials = Trial.objects.filter(run__in=runs, target=target).order_by()
     columns = ("point_key", Case(When(point__has_key=STREAMS, then="point")))
     # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
-    for key, point, numbers in trials.values_list(*columns).annotate(runs=ArrayAgg("run__number")):
+    for key, point, runs_of_point in trials.values_list(*columns).annotate(runs=ArrayAgg("run")):
         keys = _of_streams(point) if point else {key}
-        for number in numbers:
-            found[number] |= keys
-    return found
+        for run in runs_of_point:
+            planned[str(run)] |= keys
+    return planned
 
 
 def _of_streams(point: Point) -> set[str]:
@@ -109,26 +138,34 @@ def _of_streams(point: Point) -> set[str]:
     return {point_key(result_point(point, name)) for name in here}
 
 
-def _invalid(runs: Sequence[Run], target: Target) -> dict[int, dict[Cell, int]]:
-    """The number of invalid results of each cell by the number of the run."""
+def _invalid(runs: Sequence[str], target: UUID) -> dict[str, dict[Cell, int]]:
+    """The number of invalid results of each cell."""
+    invalid: dict[str, dict[Cell, int]] = {run: {} for run in runs}
     results = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
-    found: dict[int, dict[Cell, int]] = {}
-    for number, key, direction, count in results.values_list("run__number", "point_key", "direction").annotate(
-        Count("pk")
-    ):
-        found.setdefault(number, {})[key, direction] = count
-    return found
+    counts = results.values_list("run", "point_key", "direction").annotate(Count("pk"))
+    for run, key, direction, count in counts:
+        invalid[str(run)][key, direction] = count
+    return invalid
 
 
-def _cells(runs: Sequence[Run], target: Target, metric: Metric) -> QuerySet[Any, Any]:
-    """A row for each cell, because a hundred runs have 50,000 results: its point key, direction and newest result, and
-    arrays of run number, repeat and value."""
+def _observed(runs: Sequence[str], target: UUID) -> dict[str, dict[tuple[str, str], frozenset[str]]]:
+    observed: dict[str, dict[tuple[str, str], frozenset[str]]] = {run: {} for run in runs}
+    results = Result.objects.filter(run__in=runs, target=target, invalid=False).order_by()
+    columns = ("run", "stream_run__configuration", "stream_run__engine_version")
+    for run, digest, engine, keys in results.values_list(*columns).annotate(keys=ArrayAgg("point_key")):
+        observed[str(run)][digest or "", engine] = frozenset(keys)
+    return observed
+
+
+def _cells(runs: Sequence[str], target: UUID, metric: Metric) -> QuerySet[Any, Any]:
+    """A row for each cell, because a hundred runs have 50,000 results: its point key, its direction, and arrays of run,
+    repeat, value and id of the results, the oldest first."""
     value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())
     results = Result.objects.filter(run__in=runs, target=target, invalid=False).annotate(own=value)
     cells = results.filter(own__gte=0).order_by().values_list("point_key", "direction")
     return cells.annotate(
-        newest=Max("pk"),
-        runs=ArrayAgg("run__number", order_by="pk"),
+        runs=ArrayAgg("run", order_by="pk"),
         repeats=ArrayAgg("repeat", order_by="pk"),
         values=ArrayAgg("own", order_by="pk"),
-    ).order_by("newest")
+        ids=ArrayAgg("pk", order_by="pk"),
+    )

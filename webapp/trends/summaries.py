@@ -135,8 +135,8 @@ def summarise(plan: Plan, target: Target) -> Summary | None:
     runs = ended_runs(plan, target)
     metric = _metric(runs[-1:], target)
     history = read_history(runs, target, metric)
-    keys = frozenset(key for run in history.runs for key, _ in run.cells)
-    found = trend(history, target, metric, keys)
+    keys = frozenset(key for run in history.runs for key, _ in run.values.cells)
+    found = trend(history, metric, keys)
     return _summary(found, target) if found.runs else None
 
 

@@ -13,9 +13,7 @@ from webapp.analysis.claims import Influences
 from webapp.analysis.dimensions import label_of_fact
 from webapp.analysis.facts import VOLATILE
 from webapp.core.statistics import student_t
-from webapp.hosts.models import Target
 from webapp.results.metrics import Metric
-from webapp.results.models import Result
 from webapp.results.reading.content import FACTS, Point
 from webapp.runs.models import Run
 from webapp.trends.run_values import Cell, History, RunHistory
@@ -42,19 +40,19 @@ class Change:
         return label_of_fact(self.name)
 
 
-def facts_of(runs: Sequence[Run], target: Target, keys: Collection[str]) -> dict[UUID, RunFacts]:
-    """The facts of each run at these points. Two queries."""
-    results = Result.objects.filter(run__in=runs, target=target, invalid=False, point_key__in=keys).order_by()
-    columns = ("run", "stream_run__configuration", "stream_run__engine_version")
-    observed = list(results.values_list(*columns).distinct())
-    facts = FACTS.get({digest: digest for _, digest, _ in observed if digest})
-    found: dict[UUID, dict[str, set[str]]] = {run.pk: {PLAN_VERSION: {str(run.version.number)}} for run in runs}
-    for run_id, digest, engine in observed:
-        texts = {**facts.get(digest or "", {}), ENGINE_VERSION: engine}
-        for name, text in texts.items():
-            if text and name not in _DIFFERENT_EACH_TIME:
-                found[run_id].setdefault(name, set()).add(text)
-    return {run_id: {name: frozenset(texts) for name, texts in each.items()} for run_id, each in found.items()}
+def facts_of(runs: Sequence[RunHistory], keys: Set[str]) -> list[RunFacts]:
+    """The facts of each run at these points. One query at most."""
+    facts = FACTS.get({digest: digest for one in runs for digest, _ in one.values.observed if digest})
+    made = []
+    for one in runs:
+        texts_by_name: dict[str, set[str]] = {PLAN_VERSION: {str(one.run.version.number)}}
+        for (digest, engine), measured in one.values.observed.items():
+            texts = {**facts.get(digest, {}), ENGINE_VERSION: engine}
+            for name, text in texts.items() if not keys.isdisjoint(measured) else ():
+                if text and name not in _DIFFERENT_EACH_TIME:
+                    texts_by_name.setdefault(name, set()).add(text)
+        made.append({name: frozenset(texts) for name, texts in texts_by_name.items()})
+    return made
 
 
 def changes(runs: Iterable[RunFacts]) -> Iterator[tuple[Change, ...]]:
@@ -149,8 +147,8 @@ class Trend:
         return max(0, MIN_RUNS - len(self.runs))
 
 
-def trend(history: History, target: Target, metric: Metric, keys: Set[str], direction: str = "") -> Trend:
-    """Of the points with these keys, in one direction or ("") in all. Two queries."""
+def trend(history: History, metric: Metric, keys: Set[str], direction: str = "") -> Trend:
+    """Of the points with these keys, in one direction or ("") in all. One query at most."""
     left_out: list[LeftOut] = []
     complete: list[RunHistory] = []
     for one in history.runs:
@@ -160,8 +158,7 @@ def trend(history: History, target: Target, metric: Metric, keys: Set[str], dire
         elif why is not None:
             complete.append(one)
     kept, common = _shared(complete, keys, direction, left_out)
-    facts = facts_of([one.run for one in kept], target, {key for key, _ in common})
-    changed = changes(facts[one.run.pk] for one in kept)
+    changed = changes(facts_of(kept, {key for key, _ in common}))
     runs = [_value(one, common, metric, own) for one, own in zip(kept, changed, strict=True)]
     newest = _cells(kept[-1], keys, direction) if kept else set()
     return Trend(
@@ -177,24 +174,26 @@ def trend(history: History, target: Target, metric: Metric, keys: Set[str], dire
 
 def _why_left_out(one: RunHistory, keys: Collection[str], direction: str) -> str | None:
     """ "" if the run is complete; None if it did not plan any of these points."""
-    wanted = one.planned.intersection(keys)
+    wanted = one.values.planned.intersection(keys)
     measured = {key for key, _ in _cells(one, keys, direction)}
     if not wanted:
         return None
     if not measured:
         return NO_VALUES
     # A point may lack the chosen direction altogether, so only points without any value count as missing.
-    missing = wanted - measured if not direction else wanted - {key for key, _ in one.cells}
+    missing = wanted - measured if not direction else wanted - {key for key, _ in one.values.cells}
     return INCOMPLETE if missing else ""
 
 
 def _cells(one: RunHistory, keys: Collection[str], direction: str) -> set[Cell]:
-    return {cell for cell in one.cells if cell[0] in keys and direction in ("", cell[1])}
+    return {cell for cell in one.values.cells if cell[0] in keys and direction in ("", cell[1])}
 
 
 def _invalid(one: RunHistory, others: Collection[str], direction: str) -> int:
     """Invalid results in this direction, without those at other points than the chosen ones."""
-    return sum(count for (key, way), count in one.invalid.items() if key not in others and direction in ("", way))
+    return sum(
+        count for (key, way), count in one.values.invalid.items() if key not in others and direction in ("", way)
+    )
 
 
 def _shared(
@@ -213,7 +212,7 @@ def _shared(
             continue
         kept.insert(0, one)
         common = shared
-    order = list(kept[-1].cells) if kept else []
+    order = list(kept[-1].values.cells) if kept else []
     return kept, [cell for cell in order if cell in common]
 
 
@@ -224,9 +223,12 @@ def _name(run: Run) -> RunName:
 def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
     """The interval is that of blocks: repeats of all cells (`analysis.claims`)."""
     sums = Influences()
-    logs = [{(one.run.number, repeat): math.log(value) for repeat, value in one.cells[cell].items()} for cell in common]
+    logs = [
+        {(one.run.number, repeat): math.log(value) for repeat, value in one.values.cells[cell].items()}
+        for cell in common
+    ]
     mean = math.fsum(sums.add(each, 1 / len(common)) for each in logs)
-    zeros = sum(one.zeros[cell] for cell in common)
+    zeros = sum(one.values.zeros.get(cell, 0) for cell in common)
     low = high = None
     if sums.least > 1:
         coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
@@ -245,5 +247,5 @@ def _steps(runs: Sequence[RunValue]) -> list[Step]:
 
 def _cell_trend(cell: Cell, kept: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
     key, direction = cell
-    first, last = (geometric_mean(one.cells[cell].values()) for one in (kept[0], kept[-1]))
+    first, last = (geometric_mean(one.values.cells[cell].values()) for one in (kept[0], kept[-1]))
     return CellTrend(points[key], direction, first, last)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.core import answers, changes
-from webapp.core.answers import Question, all_answered, answered
+from webapp.core.answers import Parts, Question, all_answered, all_parts, answered
 
 
 class Number(msgspec.Struct):
@@ -180,3 +180,30 @@ def test_several_stored_answers_are_read_with_one_query(django_assert_num_querie
     with django_assert_num_queries(1):
         assert [one.value for one in all_answered(questions)] == [1.0, 4.0, 3.0]
     assert all_answered(list[Question[Number]]()) == []
+
+
+@pytest.mark.django_db
+def test_only_the_parts_that_have_changed_are_computed() -> None:
+    computed: list[list[str]] = []
+
+    def compute(names: Sequence[str]) -> dict[str, Number]:
+        computed.append([*names])
+        return {name: Number(float(len(computed))) for name in names}
+
+    def values() -> dict[str, float]:
+        parts = Parts(("a",), {"first": "x", "second": "y", "third": "z"}, Number, compute)
+        return {name: part.value for name, part in all_parts(parts).items()}
+
+    assert values() == {"first": 1.0, "second": 1.0, "third": 1.0}
+    assert values() == {"first": 1.0, "second": 1.0, "third": 1.0}
+    changes.note("y")
+    assert values() == {"first": 1.0, "second": 2.0, "third": 1.0}
+    assert computed == [["first", "second", "third"], ["second"]]
+
+
+@pytest.mark.django_db
+def test_a_part_that_is_too_large_is_computed_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "MOST_PART_BYTES", 1)
+    compute = Counted()
+    parts = Parts(("a",), {"first": "x"}, Number, lambda _: {"first": compute()})
+    assert [all_parts(parts)["first"].value for _ in range(2)] == [1.0, 2.0]

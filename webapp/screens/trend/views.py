@@ -91,7 +91,7 @@ def metrics_of(newest: Sequence[Run], target: Target) -> tuple[list[Metric], Met
 
 def choose(query: QueryDict, history: History, metrics: list[Metric], metric: Metric) -> Chosen:
     """`metrics` are all that can be chosen, `metric` is the chosen one."""
-    cells = {cell for run in history.runs for cell in run.cells}
+    cells = {cell for run in history.runs for cell in run.values.cells}
     points = {key: history.points[key] for key, _ in cells}
     names = varying(points.values())
     levels: dict[str, str] = {}
@@ -232,7 +232,7 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
     metric = next((metric for metric in metrics if metric.key == address.get("metric")), default)
     history = read_history(runs, target, metric)
     chosen = choose(address, history, metrics, metric)
-    line = trend(history, target, metric, chosen.keys, chosen.direction)
+    line = trend(history, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
     in_trend = {value.run.pk for value in line.runs}
     outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])

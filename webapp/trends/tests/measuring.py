@@ -45,4 +45,4 @@ class Nights:
     def trend(self, metric: Metric = IOPS, direction: str = "", without: str = "") -> Trend:
         """Of all points, or of those whose key is not `without`."""
         history = self.history
-        return trend(history, self.target, metric, set(history.points) - {without}, direction)
+        return trend(history, metric, set(history.points) - {without}, direction)

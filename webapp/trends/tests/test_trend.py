@@ -1,11 +1,18 @@
 """A value for each run, steps with what changed, and what is left out."""
 
-import pytest
+from collections.abc import Callable
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.core import answers
+from webapp.hosts.services import rename_host
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result
+from webapp.results.models import Result, StreamRun
+from webapp.results.validity import mark_run, trust_run
 from webapp.runs.models import Run, RunState
-from webapp.tests.factories.results import FACTS
+from webapp.tests.factories.results import FACTS, a_configuration
 from webapp.trends.tests.measuring import Nights
 from webapp.trends.trend import INCOMPLETE, NO_VALUES, OTHER_POINTS
 
@@ -104,7 +111,7 @@ def test_a_metric_without_values_has_no_runs(nights: Nights) -> None:
     nights.run(1000)
     history = nights.history
     assert not nights.trend(direction="write").runs
-    assert history.runs[0].cells
+    assert history.runs[0].values.cells
     assert METRICS["iops"] is nights.trend().metric
 
 
@@ -124,3 +131,31 @@ def test_a_value_of_0_is_not_in_the_mean_and_counted(nights: Nights) -> None:
     values = nights.trend().runs
     assert [one.value for one in values] == pytest.approx([2000, 2000])
     assert [(one.repeats, one.zeros) for one in values] == [(3, 0), (2, 1)]
+
+
+def test_a_stored_history_follows_each_change_of_a_run(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that is read anew; and only the changed run is read."""
+    monkeypatch.setattr(answers, "_silent_until_s", 0.0)
+    runs = [nights.run(1000, 4000) for _ in range(3)]
+    first, last = runs[0], runs[-1]
+    other = a_configuration(NEW_KERNEL)
+    steps: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: nights.run(900, 3600),
+        lambda: mark_run(run=last, reason="noise", by=None),
+        lambda: trust_run(run=last, by=None),
+        lambda: Result.objects.filter(run=first).order_by("pk")[:1].get().delete(),
+        lambda: StreamRun.objects.filter(attempt__run=first).update(configuration=other),
+        lambda: Run.objects.filter(pk=first.pk).update(state=RunState.CANCELLED),
+        lambda: rename_host(host=nights.target.host, slug="other", by=None),
+        lambda: Result.objects.filter(run=first).update(iops=0),
+    ]
+    for change in steps:
+        change()
+        stored = nights.trend()
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, "_silent_until_s", float("inf"))  # without Redis
+            assert stored == nights.trend()
+    with CaptureQueriesContext(connection) as queries:
+        nights.trend()
+    assert not any("results_result" in query["sql"] for query in queries)
