@@ -17,6 +17,7 @@ from playwright.sync_api import Browser
 from whitenoise.responders import StaticFile
 
 from webapp.celery import app
+from webapp.core import answers
 from webapp.core.middleware import StaticFiles
 from webapp.results.reading import content
 from webapp.tests import browser
@@ -111,3 +112,9 @@ def broker() -> Iterator[None]:
 def _remove_queues(client: object) -> None:
     for key in client.scan_iter("host.*"):  # type: ignore[attr-defined]
         client.delete(key)  # type: ignore[attr-defined]
+
+
+@pytest.fixture(autouse=True)
+def _no_earlier_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of another test's database may be in Redis."""
+    monkeypatch.setattr(answers, "_is_being_renewed", lambda *_: False)

@@ -16,6 +16,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -36,7 +37,8 @@ REDIS_LIMIT_S = 0.25
 PAUSE_S = 10.0  # without Redis after it did not answer
 COMPUTING_S = 5.0  # others wait at most so long for an answer that somebody computes
 ASK_AGAIN_S = 0.02
-_SIGNATURE_BYTES = 32
+RENEWAL_S = 15.0  # for which an earlier answer is shown
+_SIGNATURE_BYTES, _HEADER_BYTES = 32, 16
 
 Answer = TypeVar("Answer")
 
@@ -62,7 +64,7 @@ class Question(Generic[Answer]):
         return f"answer:{int.from_bytes(hashlib.sha256(self._encoded).digest()[:4]) % SLOTS}"
 
     def key(self, seal: int) -> bytes:
-        return hashlib.sha256(b"%b %d %b" % (_code(), seal, self._encoded)).digest()
+        return _key(self._encoded, seal)
 
 
 def answered(question: Question[Answer]) -> Answer:
@@ -95,19 +97,15 @@ def all_parts(parts: Parts[Answer]) -> dict[str, Answer]:
     """By name, in the order of the scopes. Those stored are read with one database query and one command to Redis."""
     names = [*parts.scopes]
     seals = changes.seals([[scope] for scope in parts.scopes.values()])
-    digests = [
-        hashlib.sha256(msgspec.json.encode([_code().hex(), parts.kind.__qualname__, *parts.texts, name])).digest()
-        for name in names
-    ]
-    keys = [b"%b %d" % (digest, seal) for digest, seal in zip(digests, seals, strict=True)]
-    slots = [f"answer:part:{int.from_bytes(digest[:4]) % PART_SLOTS}" for digest in digests]
+    encoded = [msgspec.json.encode([parts.kind.__qualname__, *parts.texts, name]) for name in names]
+    keys = [_key(each, seal) for each, seal in zip(encoded, seals, strict=True)]
+    slots = [f"answer:part:{int.from_bytes(key[:4]) % PART_SLOTS}" for key in keys]
     stored = dict(zip(names, _read(slots, keys), strict=True))
     due = [name for name in names if stored[name] is None]
     computed = parts.compute(due) if due else {}
     for name, slot, key in zip(names, slots, keys, strict=True):
         if name in computed:
-            packed = zlib.compress(msgspec.msgpack.encode(computed[name]), level=1)
-            _write(slot, key, packed, MOST_PART_BYTES)
+            _write(slot, key, _packed(key, computed[name]), MOST_PART_BYTES)
     return {
         name: computed[name] if packed is None else _unpacked(packed, parts.kind) for name, packed in stored.items()
     }
@@ -119,14 +117,53 @@ def _computed(question: Question[Answer], key: bytes) -> Answer:
         return _unpacked(packed, question.kind)
     try:
         answer = question.compute()
-        _write(question.slot, key, zlib.compress(msgspec.msgpack.encode(answer), level=1), MOST_BYTES)
+        _write(question.slot, key, _packed(key, answer), MOST_BYTES)
     finally:
-        _ask(lambda client: client.delete(_claimed(key)))
+        _ask(lambda client: client.delete(_claimed(key), _renewed(question)))
     return answer
 
 
+def answered_or_earlier(question: Question[Answer], renew: Callable[[], object]) -> tuple[Answer, datetime | None]:
+    """The answer and None; or, for RENEWAL_S after a reader has met a change, the answer from before it and the time
+    when that was computed, which the page must state. `renew` has the new answer computed elsewhere. If that takes
+    longer, readers compute it themselves."""
+    seal = changes.seal(question.scopes)
+    stored = _ask(lambda client: client.get(question.slot))
+    if isinstance(stored, bytes):
+        its_seal = int.from_bytes(stored[_SIGNATURE_BYTES:][:8], signed=True)
+        packed = _signed_for(question.key(its_seal), stored)
+        if packed is not None and (its_seal == seal or _is_being_renewed(question, renew)):
+            at = datetime.fromtimestamp(int.from_bytes(packed[8:_HEADER_BYTES]) / 1000, UTC)
+            return _unpacked(packed, question.kind), None if its_seal == seal else at
+    return _computed(question, question.key(seal)), None
+
+
+def _is_being_renewed(question: Question[Answer], renew: Callable[[], object]) -> bool:
+    """Asks for it once. The mark stays longer than it counts, so that readers compute if nobody else does."""
+    mark, life_ms = _renewed(question), round(2_000 * RENEWAL_S)
+    if _ask(lambda client: client.set(mark, b"", nx=True, px=life_ms)):
+        renew()
+    left_ms = _ask(lambda client: client.pttl(mark))
+    return isinstance(left_ms, int) and left_ms > life_ms / 2
+
+
+def _renewed(question: Question[Answer]) -> str:
+    return f"answer:renewed:{question.key(0).hex()}"
+
+
+def _key(encoded: bytes, seal: int) -> bytes:
+    """Of a question and of the code, and last the seal."""
+    return hashlib.sha256(_code() + encoded).digest() + seal.to_bytes(8, signed=True)
+
+
+def _packed(key: bytes, answer: object) -> bytes:
+    """With the seal and the time in ms before it."""
+    at_ms = round(1000 * time.time())
+    return key[-8:] + at_ms.to_bytes(8) + zlib.compress(msgspec.msgpack.encode(answer), level=1)
+
+
 def _unpacked(packed: bytes, kind: type[Answer]) -> Answer:
-    return msgspec.msgpack.decode(zlib.decompress(packed), type=kind)
+    return msgspec.msgpack.decode(zlib.decompress(packed[_HEADER_BYTES:]), type=kind)
 
 
 @cache

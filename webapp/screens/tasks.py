@@ -1,4 +1,4 @@
-"""The periodic task. It is safe to run twice, also at the same time."""
+"""Tasks in the background. Each is safe to run twice, also at the same time."""
 
 from datetime import timedelta
 from time import monotonic
@@ -7,9 +7,12 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from webapp.celery import app
+from webapp.core.answers import answered
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
+from webapp.screens.bench.address import read_address
+from webapp.screens.bench.views import shown_products
 from webapp.screens.explore.import_findings import make_due
 from webapp.screens.overview.views import compared
 from webapp.screens.trend.views import trend_answer
@@ -25,6 +28,16 @@ def tick() -> None:
     until = monotonic() + BUDGET_S
     make_due(BUDGET_S)
     _compute_next(until)
+
+
+@app.task(name="webapp.screens.tasks.renew_bench")
+def renew_bench(address: str, zone: str) -> None:
+    """Compute what a page of Bench shows after a change, for readers in this time zone."""
+    data = QueryDict(address)
+    with timezone.override(zone):
+        selection = read_address(data)
+        if selection:
+            answered(shown_products(data, selection))
 
 
 def _compute_next(until: float) -> None:

@@ -91,11 +91,12 @@ def read_history(runs: Sequence[Run], target: Target, metric: Metric) -> History
 
 
 def _values(target: UUID, metric: Metric, runs: Sequence[str]) -> dict[str, RunValues]:
-    planned, invalid, observed = _planned(runs, target), _invalid(runs, target), _observed(runs, target)
+    ids = [UUID(run) for run in runs]
+    planned, invalid, observed = _planned(ids, target), _invalid(ids, target), _observed(ids, target)
     cells: dict[str, dict[Cell, dict[int, list[float]]]] = {run: {} for run in runs}
     newest: dict[str, dict[Cell, int]] = {run: {} for run in runs}
     zeros: dict[str, Counter[Cell]] = {run: Counter() for run in runs}
-    for key, direction, *measured in _cells(runs, target, metric):
+    for key, direction, *measured in _cells(ids, target, metric):
         cell = key, direction
         for run, repeat, value, id_ in zip(*measured, strict=True):
             newest[str(run)][cell] = id_
@@ -119,9 +120,9 @@ def _values(target: UUID, metric: Metric, runs: Sequence[str]) -> dict[str, RunV
     }
 
 
-def _planned(runs: Sequence[str], target: UUID) -> dict[str, set[str]]:
+def _planned(runs: Sequence[UUID], target: UUID) -> dict[str, set[str]]:
     """The keys of the points of the results that each run should have."""
-    planned: dict[str, set[str]] = {run: set() for run in runs}
+    planned: dict[str, set[str]] = {str(run): set() for run in runs}
     trials = Trial.objects.filter(run__in=runs, target=target).order_by()
     columns = ("point_key", Case(When(point__has_key=STREAMS, then="point")))
     # Repeats are listed too: PostgreSQL would sort all trials on disk to list each run once.
@@ -138,9 +139,9 @@ def _of_streams(point: Point) -> set[str]:
     return {point_key(result_point(point, name)) for name in here}
 
 
-def _invalid(runs: Sequence[str], target: UUID) -> dict[str, dict[Cell, int]]:
+def _invalid(runs: Sequence[UUID], target: UUID) -> dict[str, dict[Cell, int]]:
     """The number of invalid results of each cell."""
-    invalid: dict[str, dict[Cell, int]] = {run: {} for run in runs}
+    invalid: dict[str, dict[Cell, int]] = {str(run): {} for run in runs}
     results = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
     counts = results.values_list("run", "point_key", "direction").annotate(Count("pk"))
     for run, key, direction, count in counts:
@@ -148,8 +149,8 @@ def _invalid(runs: Sequence[str], target: UUID) -> dict[str, dict[Cell, int]]:
     return invalid
 
 
-def _observed(runs: Sequence[str], target: UUID) -> dict[str, dict[tuple[str, str], frozenset[str]]]:
-    observed: dict[str, dict[tuple[str, str], frozenset[str]]] = {run: {} for run in runs}
+def _observed(runs: Sequence[UUID], target: UUID) -> dict[str, dict[tuple[str, str], frozenset[str]]]:
+    observed: dict[str, dict[tuple[str, str], frozenset[str]]] = {str(run): {} for run in runs}
     results = Result.objects.filter(run__in=runs, target=target, invalid=False).order_by()
     columns = ("run", "stream_run__configuration", "stream_run__engine_version")
     for run, digest, engine, keys in results.values_list(*columns).annotate(keys=ArrayAgg("point_key")):
@@ -157,7 +158,7 @@ def _observed(runs: Sequence[str], target: UUID) -> dict[str, dict[tuple[str, st
     return observed
 
 
-def _cells(runs: Sequence[str], target: UUID, metric: Metric) -> QuerySet[Any, Any]:
+def _cells(runs: Sequence[UUID], target: UUID, metric: Metric) -> QuerySet[Any, Any]:
     """A row for each cell, because a hundred runs have 50,000 results: its point key, its direction, and arrays of run,
     repeat, value and id of the results, the oldest first."""
     value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())

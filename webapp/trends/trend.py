@@ -43,7 +43,7 @@ class Change:
 def facts_of(runs: Sequence[RunHistory], keys: Set[str]) -> list[RunFacts]:
     """The facts of each run at these points. One query at most."""
     facts = FACTS.get({digest: digest for one in runs for digest, _ in one.values.observed if digest})
-    made = []
+    made: list[RunFacts] = []
     for one in runs:
         texts_by_name: dict[str, set[str]] = {PLAN_VERSION: {str(one.run.version.number)}}
         for (digest, engine), measured in one.values.observed.items():

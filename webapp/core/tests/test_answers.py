@@ -12,7 +12,15 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.core import answers, changes
-from webapp.core.answers import Parts, Question, all_answered, all_parts, answered
+from webapp.core.answers import (
+    Parts,
+    Question,
+    _is_being_renewed,
+    all_answered,
+    all_parts,
+    answered,
+    answered_or_earlier,
+)
 
 
 class Number(msgspec.Struct):
@@ -86,7 +94,7 @@ def test_an_answer_that_somebody_else_wrote_is_not_read() -> None:
     (slot,) = answers._client().scan_iter("answer:*")
     stored = answers._client().get(slot)
     assert isinstance(stored, bytes)
-    answers._client().set(slot, stored[:32] + zlib.compress(msgspec.msgpack.encode(Number(9.0))))
+    answers._client().set(slot, stored[:48] + zlib.compress(msgspec.msgpack.encode(Number(9.0))))
     assert answer(["a"], [], Number, compute).value == 2.0
 
 
@@ -207,3 +215,46 @@ def test_a_part_that_is_too_large_is_computed_each_time(monkeypatch: pytest.Monk
     compute = Counted()
     parts = Parts(("a",), {"first": "x"}, Number, lambda _: {"first": compute()})
     assert [all_parts(parts)["first"].value for _ in range(2)] == [1.0, 2.0]
+
+
+@pytest.mark.django_db
+def test_an_earlier_answer_has_its_time_and_is_renewed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_is_being_renewed", _is_being_renewed)
+    compute, renewals = Counted(), list[int]()
+    question = Question(("a",), ("x",), Number, compute)
+
+    def read() -> tuple[float, bool]:
+        number, as_of = answered_or_earlier(question, lambda: renewals.append(1))
+        return number.value, as_of is None
+
+    assert [read(), read()] == [(1.0, True), (1.0, True)]
+    changes.note("x")
+    assert [read(), read()] == [(1.0, False), (1.0, False)]
+    assert len(renewals) == 1
+    answered(question)
+    assert read() == (2.0, True)
+
+
+@pytest.mark.django_db
+def test_readers_compute_an_answer_that_is_not_renewed_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_is_being_renewed", _is_being_renewed)
+    monkeypatch.setattr(answers, "RENEWAL_S", 0.2)
+    question = Question(("a",), ("x",), Number, Counted())
+    answered(question)
+    changes.note("x")
+    assert answered_or_earlier(question, lambda: None)[1] is not None
+    time.sleep(0.25)
+    number, as_of = answered_or_earlier(question, lambda: None)
+    assert (number.value, as_of) == (2.0, None)
+
+
+@pytest.mark.django_db
+def test_an_earlier_answer_that_somebody_else_wrote_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_is_being_renewed", _is_being_renewed)
+    question = Question(("a",), ("x",), Number, Counted())
+    answered(question)
+    stored = answers._client().get(question.slot)
+    assert isinstance(stored, bytes)
+    answers._client().set(question.slot, stored[:48] + zlib.compress(msgspec.msgpack.encode(Number(9.0))))
+    changes.note("x")
+    assert answered_or_earlier(question, lambda: None)[0].value == 2.0

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from webapp.analysis.models import Price
@@ -27,7 +28,8 @@ from webapp.bench.saved import query_of
 from webapp.bench.side_by_side import Advice, Finding, Selection, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
-from webapp.core.answers import Question, answered
+from webapp.celery import app
+from webapp.core.answers import RENEWAL_S, Question, answered_or_earlier
 from webapp.core.errors import Refusal
 from webapp.core.table_files import file_response
 from webapp.screens.access import operator_action, own_action, page, person
@@ -177,7 +179,8 @@ def bench_page(request: HttpRequest) -> HttpResponse:
     if is_sent:
         return redirect(reverse("bench") + without_key(request.GET, COMPARE))
     saved = opened(request.GET.get("saved", ""), parse_qsl(request.GET.urlencode()), person(request))
-    context = {**_answered(request.GET, selection), "picker": picker(request.GET, chosen), "kept": saved}
+    shown, as_of = answered_or_earlier(shown_products(request.GET, selection), renew=lambda: _renew(request.GET))
+    context = {**shown, "as_of": as_of, "picker": picker(request.GET, chosen), "kept": saved}
     return render(request, "screens/bench.html", context)
 
 
@@ -194,9 +197,15 @@ def _choosing(data: QueryDict, chosen: Sequence[Product], *, is_sent: bool) -> d
     }
 
 
-def _answered(data: QueryDict, selection: Selection) -> "BenchContext":
+def shown_products(data: QueryDict, selection: Selection) -> "Question[BenchContext]":
     texts, scopes = (data.urlencode(),), scopes_of_products(selection.products)
-    return answered(Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection))))
+    return Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection)))
+
+
+def _renew(data: QueryDict) -> None:
+    """In the background: Bench takes a second, the longest of all pages."""
+    address, zone = data.urlencode(), timezone.get_current_timezone_name()
+    app.send_task("webapp.screens.tasks.renew_bench", (address, zone), expires=RENEWAL_S, retry=False)
 
 
 def _of_results(request: HttpRequest, ids: Sequence[str]) -> HttpResponse:

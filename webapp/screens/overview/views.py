@@ -16,7 +16,7 @@ from webapp.bench.picking import Pair, pairs
 from webapp.bench.products import Kind
 from webapp.bench.side_by_side import Row, Selection, side_by_side
 from webapp.core import formatting
-from webapp.core.answers import Question, answered
+from webapp.core.answers import Question, answered, answered_or_earlier
 from webapp.core.health import readiness
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
@@ -60,7 +60,11 @@ class ShownPairs:
 def compared() -> tuple[ShownPair, ...]:
     """Until the next run has ended: the results of up to six pairs are read, which takes too long after each trial. The
     periodic task computes it then (`screens.tasks`)."""
-    return answered(Question((), COMPLETE_RESULTS, ShownPairs, _compared, names_times=False)).pairs
+    return answered(_comparison()).pairs
+
+
+def _comparison() -> Question[ShownPairs]:
+    return Question((), COMPLETE_RESULTS, ShownPairs, _compared, names_times=False)
 
 
 def _compared() -> ShownPairs:
@@ -124,7 +128,8 @@ def overview_page(request: HttpRequest) -> HttpResponse:
     scale = Scale.of(row.summary for row in rows)
     working = list(_working(host_queues, active))
     coming = _coming(host_queues)
-    compared_pairs = compared()
+    shown_pairs, as_of = answered_or_earlier(_comparison(), renew=lambda: None)  # the periodic task computes them
+    compared_pairs = shown_pairs.pairs
     works = readiness(without=["migrations"])
     context = {
         "server_problems": [words for part, words in SERVER_PROBLEMS.items() if not works[part]],
@@ -138,6 +143,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "working": working,
         "coming": coming[:NEXT],
         "compared": compared_pairs,
+        "compared_as_of": as_of,
         "compared_workload": _shared_workload(compared_pairs),
         "first_plan": Plan.objects.filter(deleted_at=None).order_by("created_at").first(),
     }

@@ -18,8 +18,9 @@ from msgspec import structs
 
 from webapp.analysis.seals import WATCHED
 from webapp.analysis.services import remove_price, set_price
+from webapp.celery import app
 from webapp.core import answers, changes
-from webapp.core.answers import Question
+from webapp.core.answers import Question, _is_being_renewed
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
@@ -35,6 +36,7 @@ from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, trust_run, trust_trial
 from webapp.runs.models import Run, RunState, SettingChange, Trial, TrialState
 from webapp.screens.overview.views import compared
+from webapp.screens.tasks import renew_bench
 from webapp.tests.factories.hosts import a_drive, a_host, an_inventory
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.people import a_user
@@ -260,6 +262,27 @@ def test_a_row_that_was_read_before_the_seal_is_not_part_of_an_answer(
             with monkeypatch.context() as patch:
                 patch.setattr(answers, "_silent_until_s", float("inf"))  # without Redis
                 assert kept == _words(operator, address), (address, change)
+
+
+def test_an_earlier_page_of_bench_says_so_until_the_task_has_run(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After each change, what the page shows is either computed anew, or says as of when it is."""
+    monkeypatch.setattr(answers, "_is_being_renewed", _is_being_renewed)
+    due: list[tuple[str, str]] = []
+    monkeypatch.setattr(app, "send_task", lambda _, task_args, **__: due.append(task_args))
+    address, mark = "/bench/?product=model:M1&product=model:M2", "data-as-of"
+    _words(operator, address)
+    for change in (_measure, _label, _set_price, lambda world: mark_run(run=world.run, reason="all", by=None)):
+        change(world)
+        assert mark in operator.get(address).content.decode()
+        while due:
+            renew_bench(*due.pop())
+        renewed = _words(operator, address)
+        assert mark not in " ".join(renewed)
+        with monkeypatch.context() as patch:
+            patch.setattr(answers, "_silent_until_s", float("inf"))  # without Redis
+            assert renewed == _words(operator, address)
 
 
 # Tables that answers read without a trigger, with the reason.
