@@ -275,6 +275,11 @@ def parse_choice(line: str) -> tuple[str, tuple[str, ...]]:
     return current, tuple(word.strip("[]") for word in words)
 
 
+def active_choice(line: str) -> str:
+    """The active one of `none [mq-deadline] kyber`."""
+    return parse_choice(line)[0]
+
+
 def model(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     vendor, product = attribute(disk, "device/vendor", sys), attribute(disk, "device/model", sys)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from worker.kernel import sysfs
-from worker.kernel.sysfs import SYS, parse_choice
+from worker.kernel.sysfs import SYS, active_choice, parse_choice
 from worker.settings.base import KernelFile, Setting, SettingError, SettingScope, read_file, refused, write_file
 
 _ON_OFF = ("0", "1")
@@ -119,9 +119,6 @@ _HINTS = {
 
 
 class Scheduler(KernelFile):
-    def read(self, subject: str) -> str:
-        return parse_choice(self.text(subject))[0]
-
     def choices(self, subject: str) -> tuple[str, ...]:
         try:
             return parse_choice(self.text(subject))[1]
@@ -172,7 +169,9 @@ class Scheduler(KernelFile):
 
 
 # A change resets the number of requests and write-back throttling to their defaults.
-SCHEDULER = Scheduler("scheduler", "I/O scheduler", rank=0, disturbs=("nr_requests", "wbt_lat_usec"))
+SCHEDULER = Scheduler(
+    "scheduler", "I/O scheduler", meaning=active_choice, rank=0, disturbs=("nr_requests", "wbt_lat_usec")
+)
 
 
 # Tunables of the I/O schedulers. They exist only while their scheduler is in use.

@@ -7,7 +7,7 @@ one sets the other to 0, so both are captured together, and a trial can request 
 import os
 from pathlib import Path
 
-from worker.kernel.sysfs import parse_choice
+from worker.kernel.sysfs import active_choice
 from worker.settings.base import KernelFile, SettingFailed, read_file, refused, write_file
 
 PROC_VM = Path("/proc/sys/vm")
@@ -74,7 +74,7 @@ MEMORY_SETTINGS = (
         "huge pages for the memory of programs",
         file="/sys/kernel/mm/transparent_hugepage/enabled",
         choices=("always", "madvise", "never"),
-        meaning=lambda text: parse_choice(text)[0],
+        meaning=active_choice,
     ),
 )
 

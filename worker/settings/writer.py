@@ -76,7 +76,7 @@ class SettingWriter:
         )
 
     def _confirm(self, announced: list[Baseline]) -> None:
-        self._journal.save_baselines(map(self._confirmed, announced))
+        self._journal.save_baselines([self._confirmed(baseline) for baseline in announced])
 
     def _confirmed(self, baseline: Baseline) -> Baseline:
         """A setting that cannot be read now stays pending and is restored later."""
