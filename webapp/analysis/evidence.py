@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from hashlib import blake2b
+from itertools import takewhile
 from urllib.parse import urlencode
 
 import numpy as np
@@ -137,7 +138,7 @@ def with_evidence(
         size=finding.size,
         single=finding.single,
         caution=caution if of_ratios else "",
-        picture=_picture(made, finding),
+        picture=picture_of(made, finding),
         next=experiment,
     )
 
@@ -182,9 +183,11 @@ def place_of_evidence(made: Comparison, finding: Finding) -> tuple[str, tuple[tu
     return finding.kind.value, tuple(sorted(series)), at
 
 
-def _picture(made: Comparison, finding: Finding) -> Picture | None:
-    """The marked series, then the others of their charts."""
-    if not finding.marks or not 1 < len(made.levels) <= MOST_LEVELS:
+def picture_of(made: Comparison, finding: Finding) -> Picture | None:
+    """The marked series, then the others of their charts. None if there are no marks or too many levels. A level
+    without a place on the axis, such as a size that is not stated, comes last, and is left out unless it is evidence.
+    """
+    if not finding.marks or len(made.levels) > MOST_LEVELS:
         return None
     marks = {(mark.panel, mark.series): mark for mark in finding.marks}
     panels = dict.fromkeys(panel for panel, _ in marks)
@@ -194,19 +197,25 @@ def _picture(made: Comparison, finding: Finding) -> Picture | None:
     if ratios:
         places = [place for place in places if place in marks]
     metric = METRICS.get(finding.about, METRICS.get(made.metric))
+    count = sum(1 for _ in takewhile(lambda level: place_of(level) is not None, made.levels))
+    ordered = made.x != MATCHED and count > 1 and all(mark.last < count for mark in finding.marks)
+    levels = made.levels[:count] if ordered else made.levels
     return Picture(
         metric=metric.key if metric else made.metric,
         metric_label=metric.label if metric else made.metric_label,
         x_label=made.x_label,
-        levels=tuple(level.text for level in made.levels),
-        ordered=all(place_of(level) is not None for level in made.levels) and made.x != MATCHED,
+        levels=tuple(level.text for level in levels),
+        ordered=ordered,
         ratios=ratios,
-        lines=tuple(_line(made, finding, panel, index, marks.get((panel, index))) for panel, index in places),
+        lines=tuple(
+            _line(made, finding, panel, index, marks.get((panel, index)), len(levels)) for panel, index in places
+        ),
         ceilings=finding.matches,
     )
 
 
-def _line(made: Comparison, finding: Finding, panel: int, index: int, mark: Mark | None) -> Line:
+def _line(made: Comparison, finding: Finding, panel: int, index: int, mark: Mark | None, levels: int) -> Line:
+    """`levels`: how many of the first ones are drawn."""
     series = made.panels[panel].series[index]
     power = _PER_BLOCK.get(finding.about, 0) if finding.about != made.metric else 0
     values: list[float | None] = [None] * len(made.levels)
@@ -218,7 +227,7 @@ def _line(made: Comparison, finding: Finding, panel: int, index: int, mark: Mark
     names = [made.panels[panel].name, series.name if len(made.panels[panel].series) > 1 else ""]
     return Line(
         name=": ".join(filter(None, names)),
-        values=tuple(None if value is None else float(f"{value:.4g}") for value in values),
+        values=tuple(None if value is None else float(f"{value:.4g}") for value in values[:levels]),
         first=mark.first if mark else None,
         last=mark.last if mark else None,
     )

@@ -7,7 +7,7 @@ writer.
 from collections import Counter
 from datetime import datetime
 from hashlib import sha256
-from itertools import islice
+from itertools import islice, zip_longest
 from math import isclose
 
 import msgspec
@@ -15,7 +15,7 @@ from django.utils import timezone
 from msgspec import structs
 
 from webapp.analysis.answer import CeilingMatch, Finding, FindingKind, Struct, once
-from webapp.analysis.evidence import AT_A_LEVEL, Review, digest_of
+from webapp.analysis.evidence import AT_A_LEVEL, Picture, Review, digest_of
 from webapp.analysis.findings import WEAK, importance
 from webapp.analysis.models import EnteredCeiling, ImportFindingReview, ImportFindings
 from webapp.analysis.run_answer import VERSION
@@ -32,6 +32,7 @@ class Section(Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     sentences: tuple[str, ...]  # the findings first; ratios without a finding after them
     levels: tuple[str, ...] = ()  # on x, by the index that findings have
+    pictures: tuple[Picture | None, ...] = ()  # of the findings, in their order
 
 
 class Conclusions(Struct, frozen=True, kw_only=True):
@@ -57,6 +58,7 @@ class ImportFinding(Struct, frozen=True, kw_only=True):
         False  # what a more important finding says: of one kind, metric and value, from another table or axis
     )
     matches: tuple[CeilingMatch, ...] = ()
+    picture: Picture | None = None  # null if there are too many levels to draw, or the finding is not about series
     review: Review | None = None
 
     @property
@@ -68,7 +70,7 @@ def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, .
     """Of the import with the number, the most important first, without reviews."""
     subjects: Counter[str] = Counter()
     listed = []
-    for section, finding, repeats in _ranked(conclusions):
+    for section, finding, picture, repeats in _ranked(conclusions):
         marks = [(mark.panel, mark.series) for mark in finding.marks]
         level = finding.level if finding.kind in AT_A_LEVEL else None
         subject = [section.title, section.query, finding.kind.value, finding.about, marks, level]
@@ -79,24 +81,28 @@ def findings_in(conclusions: Conclusions, number: int) -> tuple[ImportFinding, .
                 imported=number, title=section.title,
                 key=key if subjects[key] == 1 else digest_of([*subject, subjects[key]]), kind=finding.kind,
                 **once(finding).texts, query=section.query, size=finding.size, single=finding.single, repeats=repeats,
-                matches=finding.matches,
+                matches=finding.matches, picture=picture,
             )
         )  # fmt: skip
     return tuple(listed)
 
 
-def _ranked(conclusions: Conclusions) -> list[tuple[Section, Finding, bool]]:
-    """Each with whether it repeats one before. Rates come before latencies, which often say the same. Among equally
-    certain ones, each kind of finding about a metric comes once before any of them comes again."""
-    places = [(section, finding) for section in conclusions.sections for finding in section.findings]
+def _ranked(conclusions: Conclusions) -> list[tuple[Section, Finding, Picture | None, bool]]:
+    """Each with its picture, and whether it repeats one before. Rates come before latencies, which often say the
+    same. Among equally certain ones, each kind of finding about a metric comes once before any of them comes again."""
+    places = [
+        (section, finding, picture)
+        for section in conclusions.sections
+        for finding, picture in zip_longest(section.findings, section.pictures)
+    ]
     places.sort(key=lambda place: _importance(place[1]))
     topics: dict[tuple[FindingKind, str], list[Finding]] = {}
     ranked = []
-    for section, finding in places:
+    for section, finding, picture in places:
         before = topics.setdefault((finding.kind, _metric(finding)), [])
         repeats = any(_is_alike(finding, other) for other in before)
         certainty = finding.kind in WEAK, finding.single
-        ranked.append((certainty, len(before), (section, finding, repeats)))
+        ranked.append((certainty, len(before), (section, finding, picture, repeats)))
         before.append(finding)
     ranked.sort(key=lambda each: each[:2])
     return [place for *_, place in ranked]

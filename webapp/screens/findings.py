@@ -1,15 +1,19 @@
-"""Findings as pages show them: with the address of their evidence, and a small chart in which it is marked."""
+"""Findings as pages show them: with the address of their evidence, and a small chart in which it is marked. The most
+important one is the heading of its page."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Generic
 
 from django.urls import reverse
+from msgspec import structs
 
 from webapp.analysis.answer import CeilingMatch, FindingKind
 from webapp.analysis.evidence import Line, Picture, RunFinding
-from webapp.analysis.reviews import reviewed
+from webapp.analysis.import_findings import ImportFinding
+from webapp.analysis.reviews import Reviewed, reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import apart
@@ -18,6 +22,7 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.runs.models import Run
 
 FIRST = 3  # shown; the others are folded
+MOST_LETTERS_OF_HEADING = 160
 
 # The area of the lines; names of values and levels are outside of it. In pixels.
 WIDTH, HEIGHT = 180.0, 64.0
@@ -31,13 +36,14 @@ MOST_NAME = 22  # letters above a bar
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """`path` has all points, `evidence` the marked ones; both as the points of a polyline."""
+    """`path` has all points, `evidence` the marked ones; both as the points of a polyline, or "" if the levels have no
+    order."""
 
     name: str
     colour: int | None  # its number; None (grey) if it is no evidence
     path: str
     evidence: str
-    dots: tuple[tuple[str, str], ...]  # x and y of the marked points
+    dots: tuple[tuple[str, str], ...]  # x and y of the marked points, or of all if nothing connects them
 
 
 @dataclass(frozen=True)
@@ -77,20 +83,21 @@ class SmallChart:
 
 
 @dataclass(frozen=True)
-class ShownFinding:
-    finding: RunFinding
-    url: str
+class ShownFinding(Generic[Reviewed]):
+    finding: Reviewed
+    url: str  # of its evidence
+    review_url: str
     chart: SmallChart | None
     text: str  # the sentence, unless the page states it above the list
 
 
 @dataclass(frozen=True)
 class FindingList:
-    """The first ones, the others, and those that somebody dismissed."""
+    """Of a run: the first ones, the others, and those that somebody dismissed."""
 
-    first: tuple[ShownFinding, ...]
-    more: tuple[ShownFinding, ...]
-    dismissed: tuple[ShownFinding, ...]
+    first: tuple[ShownFinding[RunFinding], ...]
+    more: tuple[ShownFinding[RunFinding], ...]
+    dismissed: tuple[ShownFinding[RunFinding], ...]
 
 
 def findings_of_run(run: Run) -> FindingList:
@@ -98,37 +105,66 @@ def findings_of_run(run: Run) -> FindingList:
 
 
 def finding_list(findings: Iterable[RunFinding]) -> FindingList:
-    shown = [
-        ShownFinding(each, address(each), small_chart(each.picture) if each.picture else None, each.sentence)
-        for each in findings
-    ]
+    shown = [shown_finding(each) for each in findings]
     valid = [each for each in shown if not each.finding.is_dismissed]
     dismissed = tuple(each for each in shown if each.finding.is_dismissed)
     first = [each for each in valid if each.finding.kind is not FindingKind.UNCERTAIN][:FIRST] or valid[:FIRST]
     return FindingList(tuple(first), tuple(each for each in valid if each not in first), dismissed)
 
 
-def address(finding: RunFinding) -> str:
+def shown_finding(finding: Reviewed) -> ShownFinding[Reviewed]:
+    chart = small_chart(finding.picture) if finding.picture else None
+    if isinstance(finding, RunFinding):
+        review_url = reverse("review_finding", args=[finding.run, finding.key])
+    else:
+        review_url = reverse("review_import_finding", args=[finding.imported, finding.key])
+    return ShownFinding(finding, address(finding), review_url, chart, finding.sentence)
+
+
+def as_heading(claim: str) -> str:
+    """Its first line, cut after a word."""
+    line = claim.split("\n")[0]
+    return line if len(line) <= MOST_LETTERS_OF_HEADING else f"{line[:MOST_LETTERS_OF_HEADING].rsplit(' ', 1)[0]} …"
+
+
+def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tuple[ShownFinding[Reviewed], ...]:
+    """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
+    return tuple(
+        replace(shown, text=": ".join(filter(None, ("Evidence", shown.finding.certainty))))
+        if place == 0 and shown.finding.claim == heading
+        else shown
+        for place, shown in enumerate(first)
+    )
+
+
+def address(finding: RunFinding | ImportFinding) -> str:
     """Of the page that has the evidence: the trial that shows it best, or the charts."""
-    if finding.seconds:
+    if isinstance(finding, RunFinding) and finding.seconds:
         return reverse("trial", args=[finding.run, finding.seconds[0].trial])
     return f"{reverse('explore')}?{finding.query}"
 
 
 def small_chart(picture: Picture) -> SmallChart | None:
-    """Lines along x; bars if its levels have no order. None without a line, two marks or two bars to draw, and if there
-    are too many bars."""
+    """Lines along x. Levels without an order have bars, or dots if there are too many for bars. None without a line,
+    two marks or two bars to draw."""
     values = [value for line in picture.lines for value in line.values if value is not None]
     positive = [value for value in values if value > 0]
     if len(positive) < 2:
         return None
     if not picture.ordered:
-        return _bar_chart(picture)
+        bars = _bar_values(picture)
+        if len(bars) < 2 or min(value for *_, value in bars) <= 0:
+            return None
+        if len(bars) <= MOST_BARS:
+            return _bar_chart(picture, bars)
+        picture = _evidence_only(picture, sorted({level for _, level, _ in bars}))
+        if len(picture.levels) < 2:
+            return None
     axis = _axis([*positive, *(each.high for each in picture.ceilings)], ratios=picture.ratios)
     first, last = picture.levels[0], picture.levels[-1]
-    fits = len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
+    fits = picture.ordered and len(first) + len(picture.x_label) + len(last) <= MOST_LETTERS
     colours = colours_of(line.name for line in picture.lines)
-    drawn = [_drawn(line, colours[line.name], axis) for line in picture.lines]
+    drawn = [_drawn(line, colours[line.name], axis, connected=picture.ordered) for line in picture.lines]
     if sum(len(line.dots) for line in drawn) < 2 and not any(" " in line.path for line in drawn):
         return None
     return SmallChart(
@@ -145,26 +181,43 @@ def small_chart(picture: Picture) -> SmallChart | None:
     )
 
 
-def _bar_chart(picture: Picture) -> SmallChart | None:
+def _bar_values(picture: Picture) -> list[tuple[Line, int, float]]:
     """The evidence, and the values beside it at the same levels. Of several lines, where there is more than one."""
     counts = Counter(level for line in picture.lines for level, value in enumerate(line.values) if value is not None)
     least = 1 if picture.ratios else min(2, len(picture.lines))
     evidence = {level for line in picture.lines for level in _marked(line) if counts[level] >= least}
-    shown = [
+    values = [
         (line, level, value)
         for level in sorted(evidence)
         for line in picture.lines
         if (value := line.values[level]) is not None and (level in _marked(line) or not picture.ratios)
     ]
+    marked = [(line, level, value) for line, level, value in values if level in _marked(line)]
+    is_compared = len({line.name for line, *_ in marked}) > 1
+    return marked if len(values) > MOST_BARS >= len(marked) and is_compared else values
+
+
+def _evidence_only(picture: Picture, levels: Sequence[int]) -> Picture:
+    """These levels, for dots: of marked lines the evidence, of the others all values."""
+    lines = []
+    for line in picture.lines:
+        marked = _marked(line)
+        values = tuple(line.values[level] if not marked or level in marked else None for level in levels)
+        ends = (0, len(levels) - 1) if marked else (None, None)
+        lines.append(Line(name=line.name, values=values, first=ends[0], last=ends[1]))
+    return structs.replace(picture, levels=tuple(picture.levels[level] for level in levels), lines=tuple(lines))
+
+
+def _bar_chart(picture: Picture, shown: Sequence[tuple[Line, int, float]]) -> SmallChart:
     values = [value for *_, value in shown]
-    if not 2 <= len(shown) <= MOST_BARS or min(values) <= 0:
-        return None
+    evidence = sorted({level for _, level, _ in shown})
     several = len({line.name for line, *_ in shown}) > 1, len(evidence) > 1
+    names = _short_names([line.name for line, *_ in shown])
     colours = colours_of(line.name for line in picture.lines)
     reach = max(LEAST_RANGE, *(abs(math.log(value)) for value in values))
     bars, texts = [], dict(zip(evidence, apart([picture.levels[level] for level in evidence])[1], strict=True))
     for place, (line, level, value) in enumerate(shown):
-        parts = [part for part, differs in zip((line.name, texts[level]), several, strict=True) if differs]
+        parts = [part for part, differs in zip((names[line.name], texts[level]), several, strict=True) if differs]
         start, end = 0.0, WIDTH * value / max(values)
         if picture.ratios:
             start, end = sorted((WIDTH / 2, WIDTH / 2 * (1 + math.log(value) / reach)))
@@ -181,6 +234,13 @@ def _bar_chart(picture: Picture) -> SmallChart | None:
         highest=f"{picture.metric_label}{ratio}", first="", x_label="", last="", words="; ".join(_words(picture)),
         bars=tuple(bars),
     )  # fmt: skip
+
+
+def _short_names(names: Sequence[str]) -> dict[str, str]:
+    """By name `chart: series`: the part that differs, or the name if both do."""
+    charts, series = ({part[place] for part in (name.partition(": ") for name in names)} for place in (0, 2))
+    place = 0 if len(series) == 1 else 2 if len(charts) == 1 else None
+    return {name: name if place is None else name.partition(": ")[place] or name for name in names}
 
 
 def _short(name: str) -> str:
@@ -225,7 +285,8 @@ def _axis(values: Sequence[float], *, ratios: bool) -> _Axis:
     return _Axis(low / 1.2, high, logarithmic=True) if high > WIDE_RANGE * low else _Axis(0.0, high, logarithmic=False)
 
 
-def _drawn(line: Line, colour: int, axis: _Axis) -> DrawnLine:
+def _drawn(line: Line, colour: int, axis: _Axis, *, connected: bool) -> DrawnLine:
+    """Without a connection, all points are dots."""
     step = WIDTH / (len(line.values) - 1)
     points = {
         level: (f"{LEFT + level * step:.1f}", f"{axis.y(value):.1f}")
@@ -237,9 +298,9 @@ def _drawn(line: Line, colour: int, axis: _Axis) -> DrawnLine:
     return DrawnLine(
         name=line.name,
         colour=colour if marked else None,
-        path=" ".join(map(",".join, points.values())),
-        evidence=" ".join(map(",".join, evidence)),
-        dots=tuple(evidence),
+        path=" ".join(map(",".join, points.values())) if connected else "",
+        evidence=" ".join(map(",".join, evidence)) if connected else "",
+        dots=tuple(evidence if connected else points.values()),
     )
 
 

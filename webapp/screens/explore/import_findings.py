@@ -5,10 +5,10 @@ import are compared (`analysis.variants`). A published table with the same test 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations
-from math import comb
+from math import comb, exp
 from math import log as ln
 from statistics import geometric_mean
 from time import monotonic
@@ -16,9 +16,10 @@ from urllib.parse import urlencode
 
 from msgspec import structs
 
-from webapp.analysis.answer import Finding, FindingKind, Sentence, once
+from webapp.analysis.answer import Comparison, Finding, FindingKind, Sentence, once
 from webapp.analysis.comparing import Selected, comparison_of
 from webapp.analysis.dimensions import label_of
+from webapp.analysis.evidence import Line, Picture, picture_of
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.curves import change
 from webapp.analysis.import_findings import Conclusions, Section, due, store
@@ -52,6 +53,8 @@ OF_PAIRS = (
 _WAYS = ("read", "write")
 ORDERS, FASTER = 50, 1.25
 LATENCIES = ("latency_p99", "latency_p95", "latency_mean")
+
+Pictured = tuple[Finding, Picture | None]
 
 
 def make_due(budget_s: float) -> int:
@@ -163,6 +166,7 @@ def _section(
     return Section(
         title=title or metric.label, query=urlencode(pairs), findings=made.findings, sentences=tuple(sentences),
         levels=tuple(level.text for level in made.levels),
+        pictures=tuple(picture_of(made, each) for each in made.findings),
     )  # fmt: skip
 
 
@@ -183,7 +187,15 @@ def _directions(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section
                 f"{metric.format(max(reads))})"
             )
             made = Finding(kind=FindingKind.DIRECTION, **Sentence((sentence,)).texts, single=True, size=ln(ratio))
-            yield _of_findings(table or "Directions", f"import={imported.number}", [made])
+            picture = _picture_of_bars(metric, {"slowest write": min(writes), "fastest read": max(reads)})
+            yield _of_findings(table or "Directions", f"import={imported.number}", [(made, picture)])
+
+
+def _picture_of_bars(metric: Metric, values: Mapping[str, float]) -> Picture:
+    return Picture(
+        metric=metric.key, metric_label=metric.label, x_label="", levels=("",), ordered=False, ratios=False,
+        lines=tuple(Line(name=name, values=(value,), first=0, last=0) for name, value in values.items()),
+    )  # fmt: skip
 
 
 def _partly_stated(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
@@ -202,27 +214,48 @@ def _partly_stated(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Sect
             yield _of_findings(table, f"import={imported.number}", made)
 
 
-def _against_unstated(own: Variants, one: Variant, base: Variant) -> Finding | None:
+def _against_unstated(own: Variants, one: Variant, base: Variant) -> Pictured | None:
     """None without a common pattern."""
     metric, names = own.metric, own.names([one, base])
     bases = {panel: _mean(metric, rows) for (panel, _), rows in own.groups[base].items()}
     levels = own.levels(load for _, load in own.groups[one])
-    ratios = [
-        (panel, levels[load].text, ln(_mean(metric, own.groups[one][panel, load]) / bases[panel]))
+    ratios = {
+        (levels[load].text, panel): ln(_mean(metric, own.groups[one][panel, load]) / bases[panel])
         for load in levels
         for panel in bases
         if (panel, load) in own.groups[one]
-    ]
+    }
     if not 0 < len(ratios) <= MOST_RATIOS:
         return None
     load = label_in_sentence(own.loads[0], label_of(own.loads[0]))
     several = len(bases) > 1
-    words = ", ".join(f"{f'{panel} ' if several else ''}{change(ratio)} at {level}" for panel, level, ratio in ratios)
-    subject = in_sentence(metric.label)
-    sentence = f"{names[one]} showed in {subject} against {names[base]}, whose {load} is not stated: {words}."
+    words = ", ".join(
+        f"{f'{panel} ' if several else ''}{change(ratio)} at {level}" for (level, panel), ratio in ratios.items()
+    )
+    subject = f"{names[one]} showed in {in_sentence(metric.label)}"
+    sentence = Sentence((f"{subject} against {names[base]}, whose {load} is not stated: {words}",))
     single = all(len(rows) == 1 for variant in (one, base) for rows in own.groups[variant].values())
-    size = max(abs(ratio) for *_, ratio in ratios)
-    return Finding(kind=FindingKind.RATIOS, sentence=sentence, single=single, size=size, about=metric.key)
+    size = max(map(abs, ratios.values()))
+    finding = Finding(kind=FindingKind.RATIOS, **sentence.texts, single=single, size=size, about=metric.key)
+    texts = tuple(dict.fromkeys(level for level, _ in ratios))
+    lines = (
+        Line(
+            name=panel,
+            values=tuple(_factor(ratios.get((level, panel))) for level in texts),
+            first=0,
+            last=len(texts) - 1,
+        )
+        for panel in bases
+    )
+    picture = Picture(
+        metric=metric.key, metric_label=metric.label, x_label=label_of(own.loads[0]), levels=texts,
+        ordered=len(texts) > 1, ratios=True, lines=tuple(lines),
+    )  # fmt: skip
+    return finding, picture
+
+
+def _factor(log_ratio: float | None) -> float | None:
+    return None if log_ratio is None else exp(log_ratio)
 
 
 def _mean(metric: Metric, rows: Sequence[ResultRow]) -> float:
@@ -237,14 +270,9 @@ def _between_tables(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Sec
     variants = variants_of(rows, metric_named(metric_of(rows)))
     if variants.loads or len(variants.groups) < 2:
         return
-    made = findings(
-        variants.comparison(list(variants.groups), variants.names(list(variants.groups))),
-        variants.metric,
-        variants.noise,
-    )
-    yield _of_findings(
-        "Between the tables", f"import={imported.number}", [finding for finding in made if finding.kind in BETWEEN]
-    )
+    tables = list(variants.groups)
+    made = _findings_of(variants, variants.comparison(tables, variants.names(tables)), BETWEEN)
+    yield _of_findings("Between the tables", f"import={imported.number}", list(made))
 
 
 def _tools(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
@@ -254,8 +282,8 @@ def _tools(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Section]:
         by_tool.setdefault(row.tool, []).append(row)
     for first_rows, second_rows in combinations(by_tool.values(), 2):
         made = [
-            structs.replace(finding, kind=FindingKind.TOOL_EFFECT)
-            for finding in _pairs([*first_rows, *second_rows], _is_other_tool)
+            (structs.replace(finding, kind=FindingKind.TOOL_EFFECT), picture)
+            for finding, picture in _pairs([*first_rows, *second_rows], _is_other_tool)
         ]
         yield _of_findings(f"{first_rows[0].tool} and {second_rows[0].tool}", f"import={imported.number}", made)
 
@@ -281,7 +309,7 @@ def _is_other_import(first: ResultRow, second: ResultRow) -> bool:
     return first.imported != second.imported and first.tool == second.tool
 
 
-def _pairs(rows: Sequence[ResultRow], is_other: Callable[[ResultRow, ResultRow], bool]) -> list[Finding]:
+def _pairs(rows: Sequence[ResultRow], is_other: Callable[[ResultRow, ResultRow], bool]) -> list[Pictured]:
     """Of each variant of the first side against the fullest of the other that shares enough points."""
     metric = metric_named(metric_of(rows))
     variants = variants_of(rows, metric)
@@ -297,12 +325,13 @@ def _pairs(rows: Sequence[ResultRow], is_other: Callable[[ResultRow, ResultRow],
             fullest = max(others, key=lambda candidate: len(variants.shared([variant, candidate])), default=None)
             compared += [(fullest, variant)] if fullest else []
     names = variants.names([*dict.fromkeys(variant for pair in compared for variant in pair)])
-    return [
-        finding
-        for pair in compared
-        for finding in findings(variants.comparison(pair, names), metric, variants.noise)
-        if finding.kind in OF_PAIRS
-    ]
+    return [each for pair in compared for each in _findings_of(variants, variants.comparison(pair, names), OF_PAIRS)]
+
+
+def _findings_of(variants: Variants, made: Comparison, kinds: Iterable[FindingKind]) -> Iterator[Pictured]:
+    for finding in findings(made, variants.metric, variants.noise):
+        if finding.kind in kinds:
+            yield finding, picture_of(made, finding)
 
 
 def _is_shared(variants: Variants, first: Variant, second: Variant) -> bool:
@@ -313,7 +342,8 @@ def _is_shared(variants: Variants, first: Variant, second: Variant) -> bool:
     return bool(variants.loads) and shared >= MIN_SHARED and shared >= SHARED * smaller
 
 
-def _of_findings(title: str, query: str, made: Sequence[Finding]) -> Section:
+def _of_findings(title: str, query: str, made: Sequence[Pictured]) -> Section:
     return Section(
-        title=title, query=query, findings=tuple(made), sentences=tuple(once(each).sentence for each in made)
-    )
+        title=title, query=query, findings=tuple(finding for finding, _ in made),
+        sentences=tuple(once(finding).sentence for finding, _ in made), pictures=tuple(picture for _, picture in made),
+    )  # fmt: skip

@@ -16,7 +16,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.analysis.answer import Level
-from webapp.analysis.import_findings import ImportFinding, stored
+from webapp.analysis.import_findings import Conclusions, ImportFinding, stored
 from webapp.analysis.known_ceilings import import_owners
 from webapp.analysis.latency import ChartPoint
 from webapp.analysis.question import CompareRefused
@@ -43,6 +43,7 @@ from webapp.screens.ceilings import ceiling_form
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.pictures import time_note, time_pictures
 from webapp.screens.explore.resolve import metric_of, usual_rate
+from webapp.screens.findings import FIRST, ShownFinding, as_heading, below_heading, shown_finding
 from webapp.screens.results.columns import COLUMNS, Column
 
 # The list of imports, and what an import brought: its tests, and each file with its reason.
@@ -184,7 +185,6 @@ EMPTY = {
     REFUSED: "No file was left out.",
 }
 SHOWN_REASONS, SHOWN_FILES = 12, 20
-MOST_FIRST = 3  # findings
 RESULT_FIELDS = ("iops", "kiops", "mib_per_s", "mb_per_s", "latency_mean_us", "latency_p99_ms")  # examples
 LABEL_FIELDS = {"host": "Host", "controller": "Controller", "drive": "Drive model", "layout": "Layout"}
 
@@ -220,7 +220,7 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
     page_number = request.GET.get("page") or _page_of_test(imported, request.GET.get("test", ""))
     pages = Paginator(_listed(imported, shown), PER_PAGE).get_page(page_number)
     ids = [result.pk for result in pages] if shown == RESULTS else []
-    refused, conclusions = refused_by_reason(imported), _conclusions(imported) if ids else None
+    refused, conclusions = refused_by_reason(imported), stored(imported)
     context = {
         "import": imported,
         "choices": choices,
@@ -234,9 +234,10 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
         "may_undo": may_undo(imported, person(request)),
         "comparison": comparison_of_entered(imported),
         "bench": bench_address(products_of_import(imported)),
-        "conclusions": conclusions,
+        "is_open_about": imported.files_refused > 0 and not imported.results_made,
+        **_answer(imported, conclusions or Conclusions()),
         "ceiling_form": ceiling_form(import_owners(imported), reverse("import", args=[imported.number])),
-        "is_making": bool(ids) and conclusions is None and imported.state == ImportState.DONE,
+        "is_making": imported.results_made > 0 and conclusions is None and imported.state == ImportState.DONE,
     }
     return render(request, "screens/import.html", context)
 
@@ -245,35 +246,35 @@ def import_page(request: HttpRequest, number: int) -> HttpResponse:
 class ShownSection:
     title: str
     query: str
-    findings: tuple[ImportFinding, ...]
+    findings: tuple[ShownFinding[ImportFinding], ...]
     others: tuple[str, ...]  # sentences about ratios without a finding
 
 
-@dataclass(frozen=True)
-class ShownConclusions:
-    """`first`: the most important findings, without dismissed ones and those that repeat another one."""
-
-    first: tuple[ImportFinding, ...]
-    sections: tuple[ShownSection, ...]
-
-
-def _conclusions(imported: Import) -> ShownConclusions | None:
-    """None until they are made."""
-    conclusions = stored(imported)
-    if conclusions is None:
-        return None
-    listed = findings_of_import(imported, conclusions)
-    by_section: dict[tuple[str, str], list[ImportFinding]] = {}
-    for finding in listed:
-        by_section.setdefault((finding.title, finding.query), []).append(finding)
-    sections = []
-    for section in conclusions.sections:
-        of_section = by_section.get((section.title, section.query), [])
-        stated = {finding.sentence for finding in of_section}
-        others = tuple(sentence for sentence in section.sentences if sentence not in stated)
-        sections.append(ShownSection(section.title, section.query, tuple(of_section), others))
-    valid = [finding for finding in listed if not (finding.is_dismissed or finding.repeats)]
-    return ShownConclusions(tuple(valid[:MOST_FIRST]), tuple(sections))
+def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
+    """The heading, the most important findings, and the others table by table. The first ones are neither dismissed nor
+    do they repeat another one."""
+    findings = findings_of_import(imported, conclusions)
+    first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST]
+    heading = as_heading(first[0].claim) if first else imported.title
+    further: dict[tuple[str, str], list[ImportFinding]] = {}
+    for finding in findings:
+        if finding not in first:
+            further.setdefault((finding.title, finding.query), []).append(finding)
+    stated = {finding.sentence for finding in findings}
+    sections = [
+        ShownSection(
+            title=section.title,
+            query=section.query,
+            findings=tuple(map(shown_finding, further.get((section.title, section.query), ()))),
+            others=tuple(sentence for sentence in section.sentences if sentence not in stated),
+        )
+        for section in conclusions.sections
+    ]
+    return {
+        "heading": heading,
+        "first": below_heading(tuple(map(shown_finding, first)), heading),
+        "sections": [section for section in sections if section.findings or section.others],
+    }
 
 
 @operator_action
@@ -288,7 +289,7 @@ def review_action(request: HttpRequest, number: int, key: str) -> HttpResponse:
             undo_review(of=imported, key=key, by=person(request))
     except Refusal as refusal:
         messages.error(request, refusal.message)
-    return redirect(reverse("import", args=[number]) + "#conclusions")
+    return redirect(reverse("import", args=[number]) + "#findings")
 
 
 def _reasons(imported: Import, refused: Mapping[str, int]) -> list[tuple[str, int, list[ImportedFile], int]]:

@@ -1,19 +1,18 @@
 """The head of the page of an ended run: its answer, what one can trust, and what needs a look."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.plans.document import Order
 from webapp.runs.models import Run, RunState, Trial, TrialState
-from webapp.screens.findings import FindingList
+from webapp.screens.findings import FindingList, as_heading
 from webapp.screens.outcome import Outcome
 from webapp.screens.runs.live import SettingRow
 
 ENOUGH_REPEATS = 3  # for a claim
-MOST_LETTERS = 160  # of the heading
 PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
 
 
@@ -26,8 +25,7 @@ def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
     claim = stated.claim if stated else outcome.claim
     if not claim:
         return f"Run {run.number} has no valid results"
-    line = claim.split("\n")[0]
-    return line if len(line) <= MOST_LETTERS else f"{line[:MOST_LETTERS].rsplit(' ', 1)[0]} …"
+    return as_heading(claim)
 
 
 def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding | None:
@@ -36,16 +34,6 @@ def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding |
         return None
     first = findings.first[0].finding
     return None if first.kind in BETWEEN_CHARTS and outcome.undecided else first
-
-
-def below_heading(findings: FindingList, heading: str) -> FindingList:
-    """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
-    if not findings.first or heading != findings.first[0].finding.claim:
-        return findings
-    first, *others = findings.first
-    certainty = first.finding.certainty
-    text = f"Evidence: {certainty}" if certainty else "Evidence"
-    return replace(findings, first=(replace(first, text=text), *others))
 
 
 @dataclass(frozen=True)

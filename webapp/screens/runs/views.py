@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import msgspec
@@ -37,11 +37,11 @@ from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.choices import Choice, Group, options_of
-from webapp.screens.findings import findings_of_run
+from webapp.screens.findings import below_heading, findings_of_run
 from webapp.screens.hosts.inventory_comparison import since_run_before
 from webapp.screens.outcome import outcome_of
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs.answer import below_heading, heading, trust, warnings
+from webapp.screens.runs.answer import heading, trust, warnings
 from webapp.screens.runs.grid import trial_tables
 from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.multiples import multiples_of
@@ -287,7 +287,7 @@ def _answer(
     title = heading(run, findings, outcome) if run.budget is None else search_heading(searches)
     return {
         "outcome": outcome,
-        "findings": below_heading(findings, title),
+        "findings": replace(findings, first=below_heading(findings.first, title)),
         "heading": title,
         # A search repeats each combination as often as it needs: its bound says what one can trust.
         "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome, findings)),

@@ -95,10 +95,30 @@ def test_a_bar_is_named_by_what_tells_it_from_the_others() -> None:
     assert [bar.name for bar in chart.bars] == ["psync", "uring"]
 
 
-def test_one_bar_and_many_bars_say_nothing() -> None:
+def test_bars_of_two_charts_are_named_by_the_chart() -> None:
+    lines = tuple(
+        Line(name=f"{chart}: db1/nvme0, psync", values=(value,), first=0, last=0)
+        for chart, value in (("randread", 100.0), ("randwrite", 50.0))
+    )
+    chart = small_chart(structs.replace(a_picture(1.0, ordered=False), lines=lines))
+    assert chart
+    assert [bar.name for bar in chart.bars] == ["randread", "randwrite"]
+
+
+def test_one_bar_says_nothing_and_many_are_dots() -> None:
     assert small_chart(a_picture(5.0, 2.0, None, ordered=False)) is None
     many = structs.replace(a_picture(ordered=False), lines=(Line(name="", values=(1.0,) * 5, first=0, last=4),))
-    assert small_chart(structs.replace(many, levels=tuple("abcde"))) is None
+    chart = small_chart(structs.replace(many, levels=tuple("abcde")))
+    assert chart
+    (line,) = chart.lines
+    assert (line.path, line.evidence, len(line.dots), chart.bars) == ("", "", 5, ())
+
+
+def test_two_series_at_one_level_are_two_bars() -> None:
+    lines = tuple(Line(name=name, values=(value,), first=0, last=0) for name, value in (("a", 100.0), ("b", 50.0)))
+    chart = small_chart(structs.replace(a_picture(1.0, ordered=False), lines=lines))
+    assert chart
+    assert [(bar.name, float(bar.width)) for bar in chart.bars] == [("a", WIDTH), ("b", WIDTH / 2)]
 
 
 def test_what_was_not_measured_is_left_out() -> None:

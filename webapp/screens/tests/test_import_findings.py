@@ -96,12 +96,62 @@ def test_the_page_reads_what_is_stored_and_does_not_compute_it(
     operator: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = an_import()
-    assert "is being computed" in operator.get(f"/imports/{made.number}/").content.decode()
+    assert "are being computed" in operator.get(f"/imports/{made.number}/").content.decode()
     make_due(60)
     monkeypatch.setattr(import_findings, "sections_of", None)
     page = operator.get(f"/imports/{made.number}/").content.decode()
     assert "IOPS level off at 2.00k" in page
-    assert "is being computed" not in page
+    assert "are being computed" not in page
+
+
+def test_the_page_leads_with_the_finding_and_its_chart_and_folds_its_files(operator: Client) -> None:
+    made = an_import()
+    make_due(60)
+    response = operator.get(f"/imports/{made.number}/")
+    first = response.context["first"][0]
+    assert response.context["heading"] == first.finding.claim
+    assert first.finding.claim not in first.text
+    assert [line.name for line in first.chart.lines if line.dots]
+    page = response.content.decode()
+    places = [
+        page.index(part) for part in ('class="small-chart"', '<details class="card mb-3" id="about">', 'id="test-1"')
+    ]
+    assert places == sorted(places)
+
+
+def test_a_dismissed_finding_is_neither_heading_nor_lost(operator: Client) -> None:
+    made = an_import()
+    make_due(60)
+    address = f"/imports/{made.number}/"
+    before = operator.get(address).context
+    operator.post(before["first"][0].review_url, {"verdict": "dismissed"})
+    after = operator.get(address).context
+    assert after["heading"] != before["heading"]
+    folded = [shown.finding.key for section in after["sections"] for shown in section.findings]
+    assert before["first"][0].finding.key in folded
+
+
+def test_an_import_of_refused_files_shows_the_reasons(operator: Client) -> None:
+    made = begin_import(title="Notes", pattern="", given={}, by=None)
+    add_found(made, [Read("notes.txt", "Nothing was measured.")])
+    end_import(made, by=None)
+    response = operator.get(f"/imports/{made.number}/")
+    assert response.context["heading"] == "Notes"
+    assert 'id="about" open' in response.content.decode()
+
+
+def test_levels_of_which_nothing_is_stated_are_not_drawn() -> None:
+    """A curve over sizes stays a curve beside a drive whose size is not stated."""
+    values = ((10, 6400), (70, 2560), (100, 1920), (140, 960))
+    table = "".join(f"randwrite,SSD,{size}G,{iops}\n" for size, iops in values)
+    made = begin_import(title="Two drives", pattern="", given={}, by=None)
+    add_found(made, [Read("table.csv", f"pattern,drive,size,iops\n{table}randwrite,Disk,,1472\n")])
+    end_import(made, by=None)
+    make_due(60)
+    conclusions = stored(made)
+    assert conclusions is not None
+    pictures = [each.picture for each in findings_in(conclusions, made.number) if each.kind is FindingKind.TREND]
+    assert [(picture.ordered, len(picture.levels)) for picture in pictures if picture] == [(True, 4)]
 
 
 def test_news_have_the_most_important_finding_of_each_import() -> None:

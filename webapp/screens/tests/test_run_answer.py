@@ -15,8 +15,8 @@ from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, Trial, TrialState
-from webapp.screens.findings import FindingList
-from webapp.screens.runs.answer import below_heading, heading, trust
+from webapp.screens.findings import FindingList, below_heading
+from webapp.screens.runs.answer import heading, trust
 from webapp.screens.runs.multiples import Chart, multiples_of
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.plans import a_version
@@ -108,8 +108,8 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
     assert page["heading"] not in first.text
     texts = Sentence(("bfq is 8 % slower than none", "95 % CI 7 % to 9 %, n = 5")).texts
     finding = msgspec.structs.replace(first.finding, **texts)
-    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
-    (below,) = below_heading(findings, "bfq is 8 % slower than none").first
+    findings = (replace(first, finding=finding, text=finding.sentence),)
+    (below,) = below_heading(findings, "bfq is 8 % slower than none")
     assert below.text.endswith(": 95 % CI 7 % to 9 %, n = 5")
     assert below_heading(findings, "bfq is 8 % …") == findings  # the heading was cut
 
@@ -124,7 +124,7 @@ def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) ->
     findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
     title = heading(run, findings, page["outcome"])
     assert title == "bfq is 8 % slower than none"
-    assert below_heading(findings, title).first[0].text.endswith(": 95 % CI 7 % to 9 %, n = 3")
+    assert below_heading(findings.first, title)[0].text.endswith(": 95 % CI 7 % to 9 %, n = 3")
     doubts = [
         each.words for each in trust(run, list(run.trials.all()), (), page["outcome"], findings) if not each.is_good
     ]
