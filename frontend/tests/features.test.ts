@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { looksOf } from "../src/features/compareKey";
+import { looksOf, named } from "../src/features/compareKey";
 import { cellText, spreadText } from "../src/features/runCells";
 import { lastMeasured, notStarted } from "../src/features/runNow";
 import { pauseMs } from "../src/lib/poll";
@@ -90,4 +90,10 @@ test("the dialog speaks of one trial as of one", () => {
     "1 planned trial will not start.",
     "2 planned trials will not start.",
   ]);
+});
+
+test("a legend names each of several series once, and a single one not at all", () => {
+  const series = ["a", "b", "a"].map((name, place) => ({ name, is_baseline: place === 0, colour: place }));
+  expect(named(series).map((each) => each.name)).toEqual(["a", "b"]);
+  expect(named([{ name: "all", is_baseline: true, colour: 0 }])).toEqual([]);
 });

@@ -159,15 +159,21 @@ def _sorted(kind: Kind, offers: list[Offer]) -> list[Offer]:
 
 
 def _of_targets() -> Iterator[Offer]:
-    measured = Exists(Result.objects.filter(target=OuterRef("pk"), invalid=False))
-    for target in Target.objects.filter(measured).select_related("host").order_by("model", "host__slug", "slug"):
-        host, name = target.host.slug, f"{target.host.slug}/{target.slug}"
-        levels = _levels(model=target.model, host=host)
+    """The controller is that of the newest result: a drive may have been moved."""
+    results = Result.objects.filter(target=OuterRef("pk"), invalid=False).order_by("-measured_at", "-id")
+    controllers = results.values("stream_run__configuration__controller")
+    measured = Target.objects.filter(Exists(results)).annotate(controller=Subquery(controllers[:1]))
+    for target in measured.select_related("host").order_by("model", "host__slug", "slug"):
+        host, name, controller = target.host.slug, f"{target.host.slug}/{target.slug}", target.controller or ""
+        levels = _levels(model=target.model, host=host, controller=controller)
+        if controller:
+            yield Offer(Product(Kind.CONTROLLER, controller), controller, levels=levels)
         if target.model:
             yield Offer(Product(Kind.MODEL, target.model), target.model, levels=levels)
         if target.serial:
             text = f"{target.model} {target.serial}".strip()
-            yield Offer(Product(Kind.SERIAL, target.serial), text, f"in {host}", levels)
+            place = ", ".join(filter(None, (host, controller)))
+            yield Offer(Product(Kind.SERIAL, target.serial), text, f"in {place}", levels)
         yield Offer(Product(Kind.HOST, host), host, levels=levels)
         yield Offer(Product(Kind.TARGET, name), name, target.model, levels)
 

@@ -24,17 +24,22 @@ export function paintMarks(looks: Looks): void {
 }
 
 /** Buttons that show and hide a series in all charts, and the names of lines. Datasets have the name of their series in
- * `series`. */
+ * `series`. A single series needs no button: the title of the chart says what it is. */
 export function paintKey(
   series: readonly Named[],
   looks: Looks,
   charts: () => readonly Chart[],
   lines: readonly string[] = [],
 ): void {
-  const unique = [...new Map(series.map((each) => [each.name, each])).values()];
   const holder = find("compare-key", HTMLElement);
-  holder?.replaceChildren(...unique.map((each) => keyButton(each, looks, charts)), ...lines.map(keyLine));
+  holder?.replaceChildren(...named(series).map((each) => keyButton(each, looks, charts)), ...lines.map(keyLine));
   paintMarks(looks);
+}
+
+/** Each series once; none if there is only one. */
+export function named(series: readonly Named[]): Named[] {
+  const unique = [...new Map(series.map((each) => [each.name, each])).values()];
+  return unique.length > 1 ? unique : [];
 }
 
 function keyLine(name: string): HTMLElement {

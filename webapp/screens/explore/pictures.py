@@ -114,6 +114,7 @@ def _series(payload: MeansCharts, panel: Panel, at: Mapping[int, float]) -> tupl
     colours = _colours(payload.comparison)
     lines = []
     for series in panel.series:
+        name = _named(series.name, is_baseline=series.is_baseline) if len(colours) > 1 else ""  # without a legend
         places = [order[cell.level] for cell in series.cells]
         marks = tuple(
             Mark(
@@ -122,7 +123,7 @@ def _series(payload: MeansCharts, panel: Panel, at: Mapping[int, float]) -> tupl
             )
             for number, cell in enumerate(series.cells)
         )  # fmt: skip
-        lines.append(Line(_named(series.name, is_baseline=series.is_baseline), colours[series.name], marks))
+        lines.append(Line(name, colours[series.name], marks))
     return tuple(lines)
 
 

@@ -92,6 +92,26 @@ def test_products_have_the_models_controllers_hosts_and_layouts_of_their_results
     assert set(counts) == {"kind", "source", "model", "host"}
 
 
+def test_own_drives_have_the_controller_of_their_newest_result(operator: Client, db: None) -> None:
+    host = a_host("storage1")
+    for place, controllers in enumerate((("Old HBA", "HBA"), ("RAID",))):
+        lab = Lab(a_drive(host, f"sd{place}", model=f"M{place}", serial=f"S{place}"), number=place + 1)
+        for controller in controllers:
+            lab.measure(100.0, facts=FACTS | {"device.controller.model": controller})
+    for configuration in Configuration.objects.all():
+        configuration.controller = configuration.facts["device.controller.model"]
+        configuration.save()
+    picker = operator.get("/bench/").context["picker"]
+    offers = {str(card.offer.product): card.offer for group in picker.groups for card in group.cards}
+    by_product = {
+        name: {text for facet, text in offer.levels if facet is Facet.CONTROLLER} for name, offer in offers.items()
+    }
+    assert (by_product["serial:S0"], by_product["serial:S1"]) == ({"HBA"}, {"RAID"})
+    assert (Facet.HOST, "storage1") in offers["controller:RAID"].levels
+    assert offers["serial:S1"].note.endswith("RAID")
+    assert facet_counts(operator)["controller"]["RAID"] >= 4  # the drive, its model, its target and the controller
+
+
 def test_one_product_is_a_page_and_too_few_to_compare(operator: Client, labs: tuple[Lab, Lab]) -> None:
     one = f"/bench/?product=model:{SAMSUNG}&metric=latency_p99"
     assert "picker" in operator.get(one).context

@@ -75,6 +75,11 @@ def test_lines_of_means(viewer: Client, run: Run) -> None:  # noqa: F811
         assert [text for _, text in chart.x.ticks] == [data.comparison.levels[level].text for level in levels]
 
 
+def test_a_single_series_has_no_legend(viewer: Client, run: Run) -> None:  # noqa: F811
+    alone = viewer.get("/explore/?run=1&x=iodepth&panel=pattern&factor.ioengine=psync").context["payload"]
+    assert {line.name for chart in mean_pictures(alone) for line in chart.lines} == {""}
+
+
 def test_bars_have_the_heights_of_the_means(viewer: Client, run: Run) -> None:  # noqa: F811
     data: MeansCharts = payload(viewer, "&chart=bar")
     for chart, panel in zip(mean_pictures(data), data.comparison.panels, strict=True):
