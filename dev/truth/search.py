@@ -118,12 +118,13 @@ def simulated(scenario: Scenario, seed: int) -> Outcome:
     search = Search(factors, scenario.budget, limit=None if limit is None else math.exp(limit), seed=seed)
     shared = scenario.noise / 2 * chance.standard_normal(scenario.budget // SHARED + 1)
     measurements: list[Measurement] = []
-    while points := next_batch(search, measurements):
-        batch = 1 + max((each.batch for each in measurements), default=-1)
-        for point in points:
+    while (batch := next_batch(search, measurements)).points:
+        number = 1 + max((each.batch for each in measurements), default=-1)
+        for point in batch.points:
             noise = scenario.noise * chance.standard_normal(2) + shared[len(measurements) // SHARED]
             rate, latency = np.exp([truth.rate[point] + noise[0], truth.latency[point] + 2 * noise[1]]).tolist()
-            measurements.append(Measurement(point, batch, rate, latency if scenario.limited else None))
+            limited = latency if scenario.limited else None
+            measurements.append(Measurement(point, number, rate, limited, batch.is_final))
     conclusion = conclude(search, measurements)
     reached = truth.rate[conclusion.point]
     best = truth.rate[truth.latency <= limit].max() if limit is not None else truth.rate.max()

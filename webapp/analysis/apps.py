@@ -12,6 +12,7 @@ class AnalysisConfig(AppConfig):
     def ready(self) -> None:
         import_module("webapp.analysis.services")  # importing it listens to `lost_rights`
         import_module("webapp.results.rounds").repeats_to_decide.connect(_decide_repeats)
+        import_module("webapp.results.rounds").time_to_check.connect(_end_exploration)
         import_module("webapp.runs.dispatch.ending").batches_ended.connect(_add_next_batches)
         post_migrate.connect(_watch_changes, sender=self)
 
@@ -24,6 +25,11 @@ def _decide_repeats(run_id: UUID, host_id: UUID, document: object, **_: object) 
 def _add_next_batches(run: object, **_: object) -> bool:
     """Likewise."""
     return bool(import_module("webapp.analysis.searching").add_next_batches(run))
+
+
+def _end_exploration(run_id: UUID, host_id: UUID, **_: object) -> None:
+    """Likewise."""
+    import_module("webapp.analysis.searching").end_exploration(run_id, host_id)
 
 
 def _watch_changes(**_: object) -> None:

@@ -5,16 +5,22 @@
 
 A search has no state besides its run: `tuning.search` gets the measurements from the results. A trial that failed, was
 skipped or is invalid counts as one without a value.
+
+With a limit of time, the number of trials that fit into it is computed anew before each batch, from the mean time of
+the trials on the host so far. When the rest of the time is only enough for the final rounds, the planned trials of the
+current batch are cancelled (NO_TIME). The final rounds are always complete.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 
+from webapp.core.services import audit
 from webapp.core.statistics import mean_of
 from webapp.hosts.models import Target
 from webapp.plans.document import read
@@ -27,9 +33,23 @@ from webapp.results.metrics import METRICS, Metric
 from webapp.results.models import Result
 from webapp.runs.dispatch.ending import STOPPED
 from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
+from webapp.runs.selectors import working_s
 from webapp.runs.services import add_trials
-from webapp.tuning.search import Conclusion, Effect, Measurement, NothingMeasured, Search, conclude, next_batch
+from webapp.runs.states import cancel_these
+from webapp.tuning.search import (
+    ROUNDS,
+    Conclusion,
+    Effect,
+    Measurement,
+    NothingMeasured,
+    Search,
+    conclude,
+    finalists_within,
+    next_batch,
+)
 from webapp.tuning.surface import Factor
+
+NO_TIME = "no_time"  # reason code of the trials that are not needed
 
 
 @dataclass(frozen=True)
@@ -40,7 +60,6 @@ class MeasuredTrial:
     combination: int
     value: float | None
     limited: float | None
-    is_final: bool  # of the final rounds
 
 
 @dataclass(frozen=True)
@@ -62,6 +81,7 @@ class TargetSearch:
                 each.trial.batch or 0,
                 each.value,
                 1 / each.limited if invert and each.limited else each.limited,
+                each.trial.is_final,
             )
             for each in self.trials
         )
@@ -112,7 +132,7 @@ class TargetSearch:
 
     def limited_at(self, combination: int) -> float | None:
         """Geometric mean of the limited metric in the final rounds."""
-        values = [each.limited for each in self.trials if each.is_final and each.combination == combination]
+        values = [each.limited for each in self.trials if each.trial.is_final and each.combination == combination]
         known = [value for value in values if value is not None]
         return mean_of(known) if known else None
 
@@ -152,8 +172,7 @@ def _of_target(
     limit = None if not goal.limited else goal.limit if goal.at_most else 1 / goal.limit
     search = Search(factors, run.budget, goal.highest, limit, tuple(sorted(space.by_number)), run.seed + place)
     measured = tuple(
-        MeasuredTrial(trial, space.number_of(trial.point), value, limited, is_final=number >= search.exploring)
-        for number, (trial, value, limited) in enumerate(trials)
+        MeasuredTrial(trial, space.number_of(trial.point), value, limited) for trial, value, limited in trials
     )
     return TargetSearch(target, goal, space, search, measured)
 
@@ -164,7 +183,7 @@ def _measured(run: Run, goal: Goal) -> Mapping[str, list[tuple[Trial, float | No
     for row in Result.objects.filter(run=run, invalid=False):
         rows[row.trial_id].append(row)
     measured: dict[str, list[tuple[Trial, float | None, float | None]]] = defaultdict(list)
-    for trial in run.trials.filter(state__in=ENDED_TRIAL_STATES).order_by("index"):
+    for trial in run.trials.filter(state__in=ENDED_TRIAL_STATES).exclude(reason_code=NO_TIME).order_by("index"):
         results = rows[trial.pk] if trial.state == TrialState.DONE and not trial.invalid_reason else []
         value = _value(METRICS[goal.metric], results)
         limited = _value(METRICS[goal.limited], results) if goal.limited else None
@@ -194,14 +213,70 @@ def add_next_batches(run: Run) -> bool:
         unended = here.exclude(state__in=ENDED_TRIAL_STATES)
         if unended.exists() or run.trials.filter(host=each.target.host_id, reason_code=STOPPED).exists():
             continue
-        points = next_batch(each.search, each.measurements)
-        batch = 1 + max((trial.trial.batch or 0 for trial in each.trials), default=-1)
-        repeats = Counter(trial.combination for trial in each.trials)
+        search = replace(each.search, budget=_budgets(run, each.target.host_id).get(each.target.pk, each.search.budget))
+        following = next_batch(search, each.measurements)
+        batch = 1 + max((number or 0 for number in here.values_list("batch", flat=True)), default=-1)
+        repeats = Counter(here.values_list("point_key", flat=True))
         planned = []
-        for number in points:
-            repeats[number] += 1
-            planned.append(repeated(each.space.by_number[number], index=index, repeat=repeats[number]))
+        for number in following.points:
+            trial = each.space.by_number[number]
+            repeats[trial.point_key] += 1
+            planned.append(repeated(trial, index=index, repeat=repeats[trial.point_key]))
             index += 1
-        add_trials(run, planned, [each.target], document.retries, batch)
+        add_trials(run, planned, [each.target], document.retries, batch, is_final=following.is_final)
         is_any = is_any or bool(planned)
+    if run.budget_s:
+        _lower_budget(run)
     return is_any
+
+
+def _budgets(run: Run, host_id: UUID) -> Mapping[UUID, int]:
+    """Trials on each target of the host in all: those that have ended, and as many as there is time for. Targets that
+    are still searched share the time. Empty without a limit of time, or before the first trial has ended."""
+    trials = run.trials.filter(host=host_id).exclude(reason_code=NO_TIME)
+    rows = list(trials.values_list("target", "state", "is_final"))
+    timed = sum(state in (TrialState.DONE, TrialState.FAILED) for _, state, _ in rows)
+    if run.budget is None or not run.budget_s or not timed:
+        return {}
+    ended = Counter(target for target, state, _ in rows if state in ENDED_TRIAL_STATES)
+    unended = {target for target, state, _ in rows if state not in ENDED_TRIAL_STATES}
+    searched = {target for target, *_ in rows} - ({target for target, _, is_final in rows if is_final} - unended)
+    spent_s = working_s(run)
+    left = int(timed * max(0.0, run.budget_s / spent_s - 1) / max(1, len(searched)))
+    return {target: min(run.budget, ended[target] + left) for target, *_ in rows}
+
+
+def _lower_budget(run: Run) -> None:
+    """To the largest one of its targets; the number of trials to that of all targets."""
+    rows = list(run.trials.values_list("host", "target", "is_final", "reason_code"))
+    budgets = {pk: trials for host in {host for host, *_ in rows} for pk, trials in _budgets(run, host).items()}
+    if not budgets:
+        return
+    created = Counter(target for _, target, _, code in rows if code != NO_TIME)
+    concluding = {target for _, target, is_final, _ in rows if is_final}
+    expected = [
+        count if target in concluding else max(count, budgets.get(target, run.budget or 0))
+        for target, count in created.items()
+    ]
+    run.budget = max(expected)
+    run.trial_count = sum(expected) + len(rows) - sum(created.values())
+    run.save(update_fields=["budget", "trial_count"])
+
+
+@transaction.atomic
+def end_exploration(run_id: UUID, host_id: UUID) -> None:
+    """Cancel the host's planned trials of the run for which there is no time before the final rounds."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    planned = run.trials.filter(host=host_id, state=TrialState.PLANNED, is_final=False)
+    exploring = list(planned.select_for_update(no_key=True, of=("self",)).order_by("index"))
+    budgets = _budgets(run, host_id) if exploring else {}
+    ended = Counter(run.trials.filter(host=host_id, state__in=ENDED_TRIAL_STATES).values_list("target", flat=True))
+    late = [
+        trial
+        for trial in exploring
+        if (budget := budgets.get(trial.target_id)) is not None
+        and budget - ended[trial.target_id] <= ROUNDS * finalists_within(budget)
+    ]
+    if late:
+        cancel_these(run, late, code=NO_TIME, fields={})
+        audit(by=None, action="run.end_exploration", on=run, detail={"host": str(host_id), "trials": len(late)})

@@ -170,6 +170,8 @@ class SearchOut(Schema):
 
     target: str
     trials: int
+    budget: int
+    budget_s: int | None
     combinations: int
     point: dict[str, Any] | None = None
     value: float | None = None
@@ -186,11 +188,14 @@ def _searches(run: Run) -> list[SearchOut]:
         return []
     from webapp.analysis.searching import searches_of  # the search takes much memory, and few runs have one
 
-    return [_search(each) for each in searches_of(run)]
+    return [_search(each, run) for each in searches_of(run)]
 
 
-def _search(search: "TargetSearch") -> SearchOut:
-    out = SearchOut(target=str(search.target), trials=len(search.trials), combinations=len(search.space.by_number))
+def _search(search: "TargetSearch", run: Run) -> SearchOut:
+    out = SearchOut(
+        target=str(search.target), trials=len(search.trials), budget=search.search.budget,
+        budget_s=run.budget_s, combinations=len(search.space.by_number),
+    )  # fmt: skip
     if conclusion := search.conclusion:
         out.point, out.value = search.levels(conclusion.point), conclusion.value
         out.limited, out.bound = search.limited_at(conclusion.point), conclusion.bound
@@ -249,6 +254,7 @@ class TrialOut(Schema):
     number: int  # in its run, from 1
     repeat: int
     batch: int | None
+    source: str
     part: str
     target: str
     point: dict[str, Any]

@@ -43,6 +43,7 @@ SENTENCES: dict[str, str] = {
     "run.pause": "paused {object}",
     "run.resume": "resumed {object}",
     "run.skip": "skipped trials of {object}",
+    "run.end_exploration": "ended the exploration of {object} on one host: the remaining time is for its final rounds",
     "run.skip_repeats": "ended {object} on one host: the interval of each point is narrow enough",
     "run.skip_rounds": "ended the rounds of a part of {object} on one host: its tracked points are steady",
     "run.stop_host": "stopped {object} on one host after too many failures",

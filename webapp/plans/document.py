@@ -17,6 +17,7 @@ from msgspec import Meta
 from webapp.core.errors import Refusal
 from webapp.core.names import instead
 from webapp.plans.factors import FACTORS, by_cost
+from webapp.plans.values import Duration, ValueRefused
 
 # Compares two versions of a plan, field by field.
 
@@ -35,7 +36,7 @@ FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a
 
 MAX_STOP_AFTER = 1000
 MAX_SPREAD = 50
-MAX_BUDGET = 1000
+MAX_BUDGET, MAX_BUDGET_S = 1000, 30 * 86400
 MAX_RULES = 50
 MAX_STREAMS = 8
 MAX_STEP_LINES = 20
@@ -81,6 +82,7 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     # Searches for the best combination instead of measuring all of them: see `plans.goal`. "": measures all.
     goal: Annotated[str, Meta(max_length=200)] = ""
     budget: Annotated[int, Meta(ge=0, le=MAX_BUDGET)] = 0  # trials on each target; 0: `plans.goal.budget_of`
+    budget_s: Annotated[int, Meta(ge=0, le=MAX_BUDGET_S)] = 0  # seconds for the search; 0: no limit
     order: Order = Order.RANDOMISED
     # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
     sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
@@ -146,7 +148,7 @@ def _rules(document: PlanDocument) -> list[tuple[str, str]]:
         ("Factors that must be decided", ", ".join(map(_label, document.decide))),
         ("Minimum repeats", str(document.repeats_min)),
         ("Goal", document.goal),
-        ("Budget", f"{document.budget} trials" if document.budget else ""),
+        ("Budget", budget_text(document)),
         ("Order", _ORDERS[document.order]),
         ("Slowest factors when listed", ", ".join(map(_label, document.sequence))),
         ("Caches dropped before each trial", "yes" if document.drop_caches else "no"),
@@ -240,6 +242,8 @@ def document_of(data: object) -> PlanDocument:
     """A document from plain JSON or YAML values. Raises PlanFileRefused."""
     try:
         return msgspec.convert(_joined(data), PlanDocument, strict=False)
+    except ValueRefused as refused:
+        raise PlanFileRefused(f"This is not a valid plan: {refused}.") from refused
     except (msgspec.ValidationError, RecursionError) as error:
         words = str(error).replace("Integer value out of range", "the number is too large")
         raise PlanFileRefused(f"This is not a valid plan: {words}.{_valid_fields(words)}") from error
@@ -260,11 +264,35 @@ def _joined(data: object) -> object:
     if not isinstance(data, dict):
         return data
     parts = data.get("parts")
-    data = data | ({"budget": str(data["budget"]).removesuffix(" trials")} if "budget" in data else {})
+    data = data | (read_budget(str(data["budget"])) if "budget" in data else {})
     read = dict(data) | ({"common": _levels(data["common"])} if "common" in data else {})
     if isinstance(parts, list):
         read["parts"] = [_read_part(part) if isinstance(part, dict) else part for part in parts]
     return read
+
+
+_TRIALS = re.compile(r"([0-9]{1,9})( trials?)?")
+
+
+def read_budget(text: str) -> dict[str, int]:
+    """The fields of a budget: `80`, `80 trials`, `30 minutes` or `80 trials, 30 minutes`. Raises ValueRefused."""
+    budget: dict[str, int] = {}
+    for piece in map(str.strip, text.split(",")):
+        if trials := _TRIALS.fullmatch(piece):
+            name, value = "budget", int(trials[1])
+        else:
+            name, value = "budget_s", Duration(1, MAX_BUDGET_S).parse(piece)
+        if name in budget:
+            raise ValueRefused(f"`{text}` is not a budget; write it like `80 trials, 30 minutes`")
+        budget[name] = value
+    return {"budget": 0} | budget
+
+
+def budget_text(document: PlanDocument) -> str:
+    """As `read_budget` reads it; "" without a budget."""
+    trials = f"{document.budget} trials" if document.budget else ""
+    time = Duration().format(document.budget_s) if document.budget_s else ""
+    return ", ".join(filter(None, (trials, time)))
 
 
 def _read_part(part: dict[str, object]) -> dict[str, object]:
@@ -288,6 +316,8 @@ def export_plan(document: PlanDocument) -> str:
         name: value for name, value in msgspec.to_builtins(document).items() if value != _default(PlanDocument, name)
     }
     plain["parts"] = [_part(part) for part in document.parts]
+    if plain.pop("budget_s", 0):
+        plain["budget"] = budget_text(document)
     if document.common:
         plain["common"] = _sorted(document.common)
     first = ("title", "question", "note", "repeats", "order", "common", "parts")

@@ -10,7 +10,7 @@ counts as in the bound.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, inf
 
 from webapp.plans.bytes_written import may_write_again, rebuilt_in, written_before_trials, written_by, written_most
 from webapp.plans.document import PlanDocument
@@ -69,10 +69,11 @@ def outline(document: PlanDocument) -> Outline:
     bound = True
     for grid in grids_of(document):
         count, each = _count(grid) * document.repeats, _seconds(grid)
-        count = budget_of(document, ceil(count)) if document.goal and count else count
+        count = budget_of(document, ceil(count), each or 0.0) if document.goal and count else count
         for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += ceil(count)
-            seconds[kind] += count * ((each or 0.0) + OVERHEAD_S)
+            expected_s = count * ((each or 0.0) + OVERHEAD_S)
+            seconds[kind] += min(expected_s, document.budget_s) if document.budget_s else expected_s
         bound = bound and each is not None
     counts = list(trials.values()) or [0]
     return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
@@ -137,7 +138,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     built = {build: target for used in builds for target, build in used.items()}
     for build, target in built.items():
         clock.add_build(target, build.layout)
-    low, typical, high = clock.longest()
+    low, typical, high = (min(each, expansion.budget_s or inf) for each in clock.longest())
     most = written_most(expansion, before=written_before)
     stops = [(trial.workload, count) for trial, count in expansion.distinct if trial.workload.may_end_early]
     return Estimate(

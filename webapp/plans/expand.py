@@ -52,7 +52,7 @@ from webapp.plans.fitness import (
     shared_spaces,
     verification_problems,
 )
-from webapp.plans.goal import budget_of
+from webapp.plans.goal import LEAST_BUDGET, budget_of
 from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
 from webapp.plans.layouts import made_kind
 from webapp.plans.part_levels import PLAN_PROBLEM, TOO_LARGE
@@ -308,6 +308,7 @@ class Expansion:
     retries: int = 0  # of the plan
     shared_spaces: tuple[SharedSpace, ...] = ()
     budget: int | None = None  # trials on each target, of a plan with a goal: it runs a part of `trials`
+    budget_s: int = 0  # of a plan with a goal: seconds for all of its trials; 0: no limit
     too_large: bool = False  # over a limit of levels, combinations, points or trials
 
     @property
@@ -370,10 +371,13 @@ def expand(
         unfit.append("A search needs at least two combinations that can run on each target.")
     if not cells and not unfit:
         unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
+    budget = _budget(document, cells)
+    if budget is not None and budget < LEAST_BUDGET:
+        unfit.append(f"The time of the budget is too short: a search needs {LEAST_BUDGET} trials on each target.")
     trials = _numbered(document, cells, seed)
     return Expansion(
         trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets), document.stop_after, document.retries,
-        shared_spaces=spaces, budget=_budget(document, cells),
+        shared_spaces=spaces, budget=budget, budget_s=document.budget_s,
     )  # fmt: skip
 
 
@@ -381,7 +385,10 @@ def _budget(document: PlanDocument, cells: Sequence[_Cell]) -> int | None:
     """The same on all targets, from the one with the most combinations."""
     if not document.goal or not cells:
         return None
-    return budget_of(document, max(Counter(cell.target_ids for cell in cells).values()))
+    trial_s = min(workload.least_time_s for cell in cells for workload in cell.found.workloads)
+    sharing = Counter(host for _, host in {(target.id, target.host_id) for cell in cells for target in cell.targets})
+    combinations = max(Counter(cell.target_ids for cell in cells).values())
+    return budget_of(document, combinations, trial_s, max(sharing.values()))
 
 
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:

@@ -1,10 +1,11 @@
 """The goal of a plan that searches for its best combination of levels, instead of measuring all of them. Pure.
 
     goal: highest iops where latency_p99 <= 1ms
-    budget: 80
+    budget: 80 trials, 30 minutes
 
-The combinations are those of the plan's only part. Each target is searched by itself, with `budget` trials, which are
-chosen while the run goes on (`analysis.searching`).
+The combinations are those of the plan's only part. Each target is searched by itself, with that many trials, which are
+chosen while the run goes on (`analysis.searching`). The time counts from the start of the run, without its pauses; the
+targets of a host share it.
 """
 
 import math
@@ -12,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from webapp.plans.document import Order, PlanDocument
+from webapp.plans.document import MAX_BUDGET, Order, PlanDocument
 from webapp.plans.engines import engine_name
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
 from webapp.plans.rules import TRACK
@@ -86,15 +87,18 @@ def read_goal(text: str) -> Goal:
     return Goal(metric, highest, limited, words["sign"] == "<=", limit)
 
 
-def budget_of(document: PlanDocument, combinations: int) -> int:
-    """Trials on each target."""
-    return document.budget or max(math.ceil(SHARE * combinations), USUAL_BUDGET)
+def budget_of(document: PlanDocument, combinations: int, trial_s: float = 0.0, sharing: int = 1) -> int:
+    """Trials on each target, at most. `trial_s`: shortest time of a trial, 0 if unknown; `sharing`: the number of
+    targets whose trials run one after another."""
+    usual = MAX_BUDGET if document.budget_s else max(math.ceil(SHARE * combinations), USUAL_BUDGET)
+    budget = document.budget or usual
+    return min(budget, int(document.budget_s / trial_s / sharing)) if document.budget_s and trial_s else budget
 
 
 def goal_problems(document: PlanDocument, levels: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, str]]:
     """Field and message of each reason against a search. `levels`: of the first part."""
     if not document.goal:
-        if document.budget:
+        if document.budget or document.budget_s:
             yield "budget", "Only a plan with a goal has a budget. Enter a goal, or remove the budget."
         return
     try:

@@ -18,7 +18,10 @@ T = TypeVar("T")
 _SIZE_UNITS = {"": 1, "b": 1} | {
     text: 1024**power for power, letter in enumerate("kmgtp", start=1) for text in (letter, f"{letter}b", f"{letter}ib")
 }
-_TIME_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_TIME_UNITS = {
+    "": 1, "s": 1, "sec": 1, "second": 1, "seconds": 1, "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600,
+    "hour": 3600, "hours": 3600, "d": 86400, "day": 86400, "days": 86400,
+}  # fmt: skip
 _MICROSECOND_UNITS = {"": 1, "us": 1, "usec": 1, "ms": 1000, "msec": 1000, "s": 10**6, "sec": 10**6, "m": 60 * 10**6}
 _NUMBER_UNIT = re.compile(r"([0-9]{1,19})(\.[0-9]{1,6})?\s*([a-z]*)", re.IGNORECASE | re.ASCII)
 
@@ -111,7 +114,7 @@ class Duration:
     high: int = 30 * 86400
     numeric: bool = True
 
-    def parse(self, text: str) -> Value:
+    def parse(self, text: str) -> int:
         return _in_range(_scaled(text, _TIME_UNITS, "`3s`, `10m` or `1h`"), self.low, self.high, self)
 
     def format(self, value: Value) -> str:

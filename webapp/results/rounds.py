@@ -36,6 +36,8 @@ from worker.contract.workload import SNIA_ROUNDS
 
 # Sent after results of a plan with `decide_percent`: run_id, host_id, document. The app that compares listens.
 repeats_to_decide = Signal()
+# Sent after results of a plan with a limit of time: run_id, host_id. The app that searches listens.
+time_to_check = Signal()
 SPREAD_KNOWN = "spread_known"  # reason code of the trials that are not needed
 
 
@@ -48,6 +50,8 @@ def after_results(run_id: UUID, host_id: UUID) -> None:
         _skip_steady_rounds(run_id, host_id, tracking)
     if document.decide_percent:
         repeats_to_decide.send_robust(Run, run_id=run_id, host_id=host_id, document=document)
+    if document.budget_s:
+        time_to_check.send_robust(Run, run_id=run_id, host_id=host_id)
 
 
 @transaction.atomic

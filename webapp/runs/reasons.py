@@ -106,6 +106,7 @@ _PLAIN: Mapping[str, str] = {
     "not_on_host": "The host took the order but no longer has it, e.g. because the server was restored from a backup.",
     OTHER_HOST: "Stopped, because the trial ended early on another host.",
     "revived": "The lost attempt reported again.",
+    "no_time": "Not needed: the remaining time of the budget is for the final rounds of the search.",
 }
 _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     **{code: lambda _, words=words: words for code, words in _PLAIN.items()},  # type: ignore[misc]

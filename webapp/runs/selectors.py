@@ -152,6 +152,11 @@ def _counts(run: Run) -> dict[UUID, Counter[str]]:
     return per_host
 
 
+def working_s(run: Run) -> float:
+    """Seconds since its start, without its pauses."""
+    return _elapsed_s(run) - _paused_s(run)
+
+
 def _elapsed_s(run: Run) -> float:
     return ((run.ended_at or timezone.now()) - _began(run)).total_seconds()
 

@@ -274,6 +274,7 @@ def _create_run(
         seed=seed,
         trial_count=len(within_budget(expansion).trials),
         budget=expansion.budget,
+        budget_s=expansion.budget_s or None,
         expected_most_s=_expected_most_s(expansion, targets),
         note=note,
         created_by=by,
@@ -293,13 +294,14 @@ def _create_run(
 
 
 def add_trials(
-    run: Run, planned: Sequence[PlannedTrial], targets: Sequence[Target], retries: int, batch: int | None = None
-) -> None:
-    """Create these trials of the run. `batch`: of a search."""
+    run: Run, planned: Sequence[PlannedTrial], targets: Sequence[Target], retries: int,
+    batch: int | None = None, *, is_final: bool = False,
+) -> None:  # fmt: skip
+    """Create these trials of the run. `batch` and `is_final`: of a search."""
     by_id = {str(target.pk): target for target in targets}
     for start in range(0, len(planned), TRIALS_AT_ONCE):
         some = planned[start : start + TRIALS_AT_ONCE]
-        trials = [_trial(run, each, by_id[each.target_id], retries, batch) for each in some]
+        trials = [_trial(run, each, by_id[each.target_id], retries, batch, is_final=is_final) for each in some]
         Trial.objects.bulk_create(trials)
         FurtherTarget.objects.bulk_create(
             FurtherTarget(trial=trial, stream=stream, target_id=target_id)
@@ -332,7 +334,9 @@ def retire_number(number: int) -> None:
     count(Counter.RUNS, "", by=max(0, number - counted(Counter.RUNS, "")))
 
 
-def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int, batch: int | None) -> Trial:
+def _trial(
+    run: Run, planned: PlannedTrial, target: Target, retries: int, batch: int | None, *, is_final: bool
+) -> Trial:
     before = steps_of(planned.point).first
     destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
     return Trial(
@@ -340,6 +344,7 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int, batch:
         index=planned.index,
         repeat=planned.repeat,
         batch=batch,
+        is_final=is_final,
         part=planned.part,
         host_id=target.host_id,
         target=target,

@@ -124,6 +124,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/live/", live.live, name="run_live"),
     path("runs/<int:number>/samples.svg", live.samples_picture, name="run_samples"),
     path("runs/<int:number>/wear/", live.wear, name="run_wear"),
+    path("runs/<int:number>/searches/", live.searches, name="run_searches"),
     path("runs/<int:number>/settings/", live.settings, name="run_settings"),
     path("runs/<int:number>/cancel/", run_actions.cancel, name="cancel_run"),
     path("runs/<int:number>/pause/", run_actions.pause, name="pause_run"),

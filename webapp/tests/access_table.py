@@ -155,6 +155,7 @@ PAGES: dict[str, Rule] = {
     "run": look(Who.VIEWER),
     "run_live": look(Who.VIEWER),
     "run_samples": look(Who.VIEWER),
+    "run_searches": look(Who.VIEWER),
     "run_wear": look(Who.VIEWER),
     "run_settings": look(Who.VIEWER),
     "marks": look(Who.VIEWER),

@@ -19,7 +19,7 @@ from webapp.tests.addresses import SampleMissing, pages
 AXE = Path(settings.BASE_DIR) / "frontend" / "node_modules" / "axe-core" / "axe.min.js"
 PATIENCE_MS = 20_000
 NOT_LOGGED_IN = ("login", "set_password", "shared_comparison", "shared_frame")
-PARTS_OF_PAGES = ("run_wear", "run_settings")  # HTML that a script puts into a page: looked at there
+PARTS_OF_PAGES = ("run_wear", "run_searches", "run_settings")  # HTML that a script puts into a page: looked at there
 
 
 @dataclass(frozen=True)

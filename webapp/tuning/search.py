@@ -20,7 +20,7 @@ from webapp.tuning.surface import Factor, Numbers, Surface, Whole
 
 FINALISTS, ROUNDS = 5, 4
 FINAL_SHARE = 4  # at most a fourth of the budget is for the final rounds
-MIN_BUDGET = 2 * ROUNDS * FINAL_SHARE  # trials: two finalists
+MIN_BUDGET = 2 * ROUNDS * FINAL_SHARE  # trials of a new search: two finalists
 START, BATCHES, COSTLY_CHANGES = 0.4, 8, 4  # share of the budget; batches of exploration; changes in a batch
 TOLERANCE = 0.05  # by which the best combination may exceed the limit, with a probability of less than 1 - CONFIDENCE
 DRAWS = 1000
@@ -29,9 +29,9 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Search:
-    """`budget`: number of trials. `limit`: of the limited metric at the best combination; None: no limit. `allowed`:
-    the combinations that may be measured; None: all. Raises ValueError for fewer than MIN_BUDGET trials or two
-    combinations."""
+    """`budget`: number of trials; the caller may lower it between two batches, also below MIN_BUDGET. `limit`: of the
+    limited metric at the best combination; None: no limit. `allowed`: the combinations that may be measured; None: all.
+    Raises ValueError for fewer than two combinations."""
 
     factors: tuple[Factor, ...]
     budget: int
@@ -41,8 +41,8 @@ class Search:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.budget < MIN_BUDGET or len(self.candidates) < 2:
-            raise ValueError(f"A search needs two combinations and {MIN_BUDGET} trials.")
+        if len(self.candidates) < 2:
+            raise ValueError("A search needs two combinations.")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -54,7 +54,7 @@ class Search:
 
     @property
     def finalists(self) -> int:
-        return min(FINALISTS, self.budget // (ROUNDS * FINAL_SHARE), len(self.candidates))
+        return min(finalists_within(self.budget), len(self.candidates))
 
     @property
     def exploring(self) -> int:
@@ -62,15 +62,29 @@ class Search:
         return self.budget - ROUNDS * self.finalists
 
 
+def finalists_within(budget: int) -> int:
+    """Of a search with enough combinations."""
+    return max(2, min(FINALISTS, budget // (ROUNDS * FINAL_SHARE)))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Combinations to measure, in order. `is_final`: in the final rounds."""
+
+    points: tuple[int, ...] = ()
+    is_final: bool = False
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A trial that ended. `value` and `limited` are positive; `value` is None if the trial failed, `limited` if there
-    is no limit."""
+    is no limit. `is_final`: of the final rounds."""
 
     point: int
     batch: int
     value: float | None
     limited: float | None = None
+    is_final: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,23 +130,23 @@ class NothingMeasured(Exception):
     """Too few trials succeeded for an answer."""
 
 
-def next_batch(search: Search, measurements: Sequence[Measurement]) -> tuple[int, ...]:
-    """The combinations to measure next, in order; () at the end of the search. All trials of earlier batches have
-    ended. A combination that failed is not measured again."""
+def next_batch(search: Search, measurements: Sequence[Measurement]) -> Batch:
+    """What to measure next; nothing at the end of the search. All trials of earlier batches have ended. A combination
+    that failed is not measured again."""
     batch = 1 + max((each.batch for each in measurements), default=-1)
     chance = np.random.default_rng((search.seed, batch))
     failed = [each.point for each in measurements if each.value is None]
     candidates = search.candidates[~np.isin(search.candidates, failed)]
     left = search.exploring - len(measurements)
-    if len(measurements) >= search.budget or len(candidates) < search.finalists:
-        return ()
+    if any(each.is_final for each in measurements) or len(candidates) < search.finalists:
+        return Batch()
     if len(measurements) - len(failed) < 2:
-        return _start(search, candidates, chance)[: max(left, 0)]
+        return Batch(_start(search, candidates, chance)[: max(left, 0)])
     surfaces = _Surfaces(search, measurements)
     if left <= 0:
-        return _final(search, surfaces, candidates, chance)
+        return Batch(_final(search, surfaces, candidates, chance), is_final=True)
     count = min(left, math.ceil(search.exploring * (1 - START) / BATCHES), len(candidates))
-    return _exploration(search, surfaces.scores(count, chance)[candidates], candidates, chance)
+    return Batch(_exploration(search, surfaces.scores(count, chance)[candidates], candidates, chance))
 
 
 def _start(search: Search, candidates: Whole, chance: np.random.Generator) -> tuple[int, ...]:
@@ -216,7 +230,7 @@ def _log(values: Sequence[float | None]) -> Numbers:
 def conclude(search: Search, measurements: Sequence[Measurement]) -> Conclusion:
     """The best one of the finalists that succeeded in all rounds: of those that are within the limit, the one with the
     best expected value; if none is, the one that is most probably within. Raises NothingMeasured."""
-    rounds = _final_rounds(search, measurements)
+    rounds = _final_rounds(measurements)
     if not rounds:
         raise NothingMeasured
     surfaces = _Surfaces(search, measurements)
@@ -239,9 +253,9 @@ def conclude(search: Search, measurements: Sequence[Measurement]) -> Conclusion:
     )
 
 
-def _final_rounds(search: Search, measurements: Sequence[Measurement]) -> dict[int, Numbers]:
+def _final_rounds(measurements: Sequence[Measurement]) -> dict[int, Numbers]:
     """ln(value) in the rounds, of each finalist that succeeded in all of them."""
-    final = sorted(measurements, key=lambda each: each.batch)[search.exploring :]
+    final = [each for each in measurements if each.is_final]
     values = {point: [each.value for each in final if each.point == point] for point in {each.point for each in final}}
     return {point: _log(of_point) for point, of_point in values.items()
             if len(of_point) == ROUNDS and None not in of_point}  # fmt: skip

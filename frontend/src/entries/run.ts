@@ -44,6 +44,7 @@ function follow(first: LiveRun, url: string, paintTab: (run: LiveRun) => void): 
   const grid = initRunGrid();
   const paintNow = initRunNow();
   const sections = initFreshSections();
+  const trials = new Set(first.cells.map((cell) => cell.trial));
   let cursor = "";
 
   const take = (run: LiveRun): void => {
@@ -65,7 +66,9 @@ function follow(first: LiveRun, url: string, paintTab: (run: LiveRun) => void): 
       showProblem("");
       take(run);
       if (run.more) return "again";
-      if (pageOf(run.state) !== pageOf(first.state)) reloadWhenFree();
+      // a search adds trials, for which the tables have no cell
+      const isLarger = run.cells.some((cell) => !trials.has(cell.trial));
+      if (isLarger || pageOf(run.state) !== pageOf(first.state)) reloadWhenFree();
       return run.ended && first.ended ? "end" : "later";
     },
     failed: (error) =>

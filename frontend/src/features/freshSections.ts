@@ -1,4 +1,4 @@
-/** Sections that the server renders again when a trial has ended: bytes written to drives, and settings. */
+/** Sections that the server renders again when a trial has ended: a search, bytes written to drives, settings. */
 
 import type { LiveRun } from "#payloads/live";
 import { showProblem } from "../lib/dom";
@@ -26,10 +26,11 @@ function initSection(box: HTMLElement): (ended: number) => void {
       const response = await fetch(box.dataset.freshUrl ?? "", { signal: AbortSignal.timeout(LIMIT_MS) });
       if (!response.ok || response.redirected) throw new Error(`The server answered ${response.status}.`);
       const html = await response.text(); // escaped by the server's templates
-      const unfolded = box.querySelector("details")?.open ?? false;
+      const unfolded = [...box.querySelectorAll("details")].map((details) => details.open);
       box.innerHTML = html;
-      const details = box.querySelector("details");
-      if (details) details.open = unfolded;
+      box.querySelectorAll("details").forEach((details, place) => {
+        details.open = unfolded[place] ?? false;
+      });
       shown = ended;
     } catch (error) {
       const why = error instanceof Error ? error.message : "unknown";

@@ -41,7 +41,11 @@ def under_way(host: Host) -> Attempt:
 
 
 def measure(host: Host) -> Attempt:
-    attempt = under_way(host)
+    return measured(host, under_way(host))
+
+
+def measured(host: Host, attempt: Attempt) -> Attempt:
+    """The attempt after its end."""
     assert attempt.trial is not None
     iops, latency = speed(attempt.trial)
     (read,) = RESULT.directions

@@ -1,13 +1,19 @@
 """A run whose plan has a goal, with the real dispatcher and ingest: its batches, its end and its answer."""
 
-import pytest
+from datetime import timedelta
 
-from webapp.analysis.searching import searches_of
-from webapp.analysis.tests.searches import BUDGET, DOCUMENT, begun, depth, measure, restored, under_way
+import msgspec
+import pytest
+from django.db.models import F
+from django.utils import timezone
+
+from webapp.analysis.searching import NO_TIME, searches_of
+from webapp.analysis.tests.searches import BUDGET, DOCUMENT, begun, depth, measure, measured, restored, under_way
 from webapp.core.errors import Refusal
+from webapp.core.models import AuditEntry
 from webapp.results.models import Result
-from webapp.runs.actions.run_actions import run_again
-from webapp.runs.models import Run, RunState, TrialState
+from webapp.runs.actions.run_actions import pause_run, resume_run, run_again, skip_trials
+from webapp.runs.models import Attempt, AttemptKind, Run, RunState, Transition, TrialState
 from webapp.runs.selectors import progress
 from webapp.runs.services import cancel_run, start_run
 from webapp.runs.tasks import tick
@@ -37,7 +43,7 @@ def test_a_search_ends_with_the_best_combination_within_the_limit() -> None:
     assert conclusion is not None
     best = next(trial.trial for trial in found.trials if trial.combination == conclusion.point)
     assert (best.point["block_size"], depth(best)) == (4096, 32)
-    assert sum(trial.is_final for trial in found.trials) == 8
+    assert sum(trial.trial.is_final for trial in found.trials) == 8
     limited = found.limited_at(conclusion.point)
     assert limited is not None
     assert limited <= 1.01e6
@@ -128,3 +134,111 @@ def test_only_all_of_a_search_runs_again() -> None:
     with pytest.raises(Refusal) as refused:
         run_again(run=run, by=None, only_failed=True)
     assert refused.value.code == "search_is_whole"
+
+
+def timed(seconds: int) -> Run:
+    """A search with a limit of time: of its 3 s a trial, at most a third as many trials as seconds."""
+    return begun(a_host(), msgspec.structs.replace(DOCUMENT, budget=0, budget_s=seconds))
+
+
+def spend(run: Run, seconds: float) -> None:
+    """As if the run had begun so much earlier."""
+    started = Run.objects.get(pk=run.pk).started_at
+    assert started is not None
+    Run.objects.filter(pk=run.pk).update(started_at=started - timedelta(seconds=seconds))
+
+
+def measure_for(run: Run, each_s: float, most: int = 1000) -> int:
+    """Measure until the search ends; the number of trials. `each_s`: the time of one."""
+    (host,) = {target.host for target in run.targets.all()}
+    for number in range(most):
+        attempt = under_way(host)
+        if attempt.kind == AttemptKind.CLOSE_RUN:
+            return number
+        spend(run, each_s)
+        measured(host, attempt)
+    return most
+
+
+@pytest.mark.parametrize("each_s", [3.2, 6.0, 20.0])
+def test_a_search_ends_within_its_time(each_s: float) -> None:
+    """Also if trials take longer than expected. The final rounds are complete."""
+    run = timed(300)
+    assert (run.budget, run.budget_s) == (100, 300)
+    count = measure_for(run, each_s)
+    assert 0.75 * 300 <= each_s * count <= 300 + each_s
+    (found,) = searches_of(Run.objects.get(pk=run.pk))
+    finals = run.trials.filter(is_final=True)
+    assert finals.count() % 4 == 0
+    assert finals.count() >= 8
+    assert not finals.exclude(state=TrialState.DONE).exists()
+    assert found.conclusion is not None
+    run.refresh_from_db()
+    assert run.trial_count == run.trials.count()
+    assert run.budget == count
+    keys = list(run.trials.values_list("point_key", "repeat"))
+    assert len(set(keys)) == len(keys)
+
+
+def test_trials_without_time_are_no_failures() -> None:
+    run = timed(300)
+    measure_for(run, 20.0)
+    dropped = run.trials.filter(reason_code=NO_TIME)
+    assert dropped.exists()
+    assert set(dropped.values_list("state", flat=True)) == {TrialState.CANCELLED}
+    (found,) = searches_of(Run.objects.get(pk=run.pk))
+    assert {trial.trial.pk for trial in found.trials}.isdisjoint(dropped.values_list("pk", flat=True))
+    assert AuditEntry.objects.filter(action="run.end_exploration").exists()
+
+
+def test_a_pause_costs_no_time() -> None:
+    run = timed(300)
+    measure_for(run, 6.0, most=3)
+    pause_run(run=run, by=None)
+    Transition.objects.filter(run=run, trial=None, after=RunState.PAUSED).update(at=F("at") - timedelta(hours=1))
+    spend(run, 3600)
+    resume_run(run=run, by=None)
+    assert 0.75 * 300 <= 6.0 * (3 + measure_for(run, 6.0)) <= 306
+
+
+def test_a_paused_search_gets_no_batch_until_it_is_resumed() -> None:
+    host = a_host()
+    run = begun(host)
+    first = run.trials.count()
+    for _ in range(first - 1):
+        measure(host)
+    attempt = under_way(host)
+    pause_run(run=run, by=None)
+    measured(host, attempt)
+    tick()
+    waiting = run.trials.filter(batch=1)
+    assert not waiting.exclude(state=TrialState.PLANNED).exists()
+    resume_run(run=run, by=None)
+    assert measure(host).trial in run.trials.filter(batch=1)
+
+
+def test_a_lost_trial_is_retried_and_counts_once() -> None:
+    host = a_host()
+    run = begun(host)
+    attempt = under_way(host)
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() - timedelta(hours=1))
+    tick()
+    again = measure(host)
+    assert (again.trial, again.number) == (attempt.trial, 2)
+    for _ in range(BUDGET - 1):
+        measure(host)
+    (found,) = searches_of(run)
+    assert len(found.trials) == BUDGET
+    assert found.conclusion is not None
+
+
+def test_skipped_trials_count_and_the_search_goes_on() -> None:
+    host = a_host()
+    run = begun(host)
+    first = run.trials.count()
+    skip_trials(run=run, numbers=[2, 3], reason="", by=None)
+    for _ in range(first - 2):
+        measure(host)
+    (found,) = searches_of(run)
+    assert sum(trial.value is None for trial in found.trials) == 2
+    assert run.trials.filter(batch=1).exists()

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import msgspec
 
-from webapp.plans.document import MAX_STREAMS, Order, Part, PartStream, PlanDocument
+from webapp.plans.document import MAX_STREAMS, Order, Part, PartStream, PlanDocument, read_budget
 from webapp.plans.factors import (
     AT_ONCE,
     FACTORS,
@@ -28,6 +28,7 @@ from webapp.plans.jobfile.jobs import Job, read_job, texts, whole_point
 from webapp.plans.jobfile.lines import MAX_BYTES, JobFileError, JobProblem, Line, read_lines
 from webapp.plans.part_levels import RESERVED_NAMES
 from webapp.plans.streams import EACH
+from webapp.plans.values import ValueRefused
 
 __all__ = ["MAX_BYTES", "JobFileError", "JobProblem", "read_job_file"]
 
@@ -88,8 +89,9 @@ def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: boo
     for name in said.keys() & set(_LISTS):
         said[name] = [factor.strip() for factor in str(said[name]).split(",")]
     try:
+        said |= read_budget(str(said["budget"])) if "budget" in said else {}
         return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, ValueRefused) as error:
         at = next((line.number for line in lines if f"$.{line.option}" in str(error)), 0)
         raise JobFileError([JobProblem(at, "", f"This comment is not understood: {error}.")]) from error
 

@@ -14,7 +14,7 @@ after an import.
 from collections.abc import Iterator, Mapping
 
 from webapp.core.errors import Refusal
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Part, PlanDocument, budget_text
 from webapp.plans.engines import engine_name, fio
 from webapp.plans.factors import CHANGE, FACTORS, STREAMS, STREAMS_ON
 from webapp.plans.grids import grids_of, refuse_unsound
@@ -99,7 +99,7 @@ def _head(document: PlanDocument) -> list[str]:
         "decide": ", ".join(document.decide),
         "repeats_min": str(document.repeats_min) if document.spread_percent or document.decide_percent else "",
         "goal": document.goal,
-        "budget": str(document.budget) if document.budget else "",
+        "budget": budget_text(document),
         "order": document.order.value,
         "retries": str(document.retries),
         "stop_after": str(document.stop_after),

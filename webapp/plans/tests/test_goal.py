@@ -1,17 +1,22 @@
 """Goals of plans: their text, what a search refuses, and what its run costs at most."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
-from webapp.plans.document import Order, Part, PlanDocument, export_plan, import_plan
+from webapp.plans.document import Order, Part, PlanDocument, PlanFileRefused, export_plan, import_plan, read_budget
 from webapp.plans.estimate import estimate, outline
 from webapp.plans.expand import expand
 from webapp.plans.goal import EXAMPLE, LEAST_BUDGET, SUFFIXES, Goal, GoalRefused, budget_of, read_goal
 from webapp.plans.grids import document_problems
 from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.part_levels import PLAN_PROBLEM
 from webapp.plans.search_space import spaces_of, within_budget
 from webapp.plans.tests.helpers import device, directory, document, part
+from webapp.plans.values import ValueRefused
 from webapp.results.metrics import METRICS
+from webapp.screens.plans.draft import checked, draft_of
 from webapp.tuning.search import MIN_BUDGET
 
 FACTORS = {"iodepth": "1..64 *2", "numjobs": "1, 2, 4", "direct": "off, on"}
@@ -64,6 +69,7 @@ def test_a_plan_with_a_goal_is_sound() -> None:
         (searched(goal="fast"), ["goal"]),
         (searched(goal="", budget=80), ["budget"]),
         (searched(budget=31), ["budget"]),
+        (searched(goal="", budget_s=60), ["budget"]),
         (searched(repeats=3), ["repeats"]),
         (searched(spread_percent=5), ["spread_percent"]),
         (searched(decide_percent=5), ["decide_percent"]),
@@ -86,6 +92,42 @@ def test_files_keep_the_goal() -> None:
     assert import_plan(export_plan(plan).replace("budget: 64", "budget: 64 trials")) == plan
     from_jobs = read_job_file(write_job_file(plan))
     assert (from_jobs.goal, from_jobs.budget) == (EXAMPLE, 64)
+
+
+@pytest.mark.parametrize(
+    ("text", "trials", "seconds"),
+    [("30 minutes", 0, 1800), ("2h", 0, 7200), ("80 trials, 30 min", 80, 1800), ("1 hour, 40", 40, 3600)],
+)
+def test_a_budget_is_a_number_of_trials_or_a_time_or_both(text: str, trials: int, seconds: int) -> None:
+    plan = searched(budget=trials, budget_s=seconds)
+    assert read_budget(text) == {"budget": trials, "budget_s": seconds}
+    assert import_plan(export_plan(plan)) == plan
+    from_jobs = read_job_file(write_job_file(plan))
+    assert (from_jobs.budget, from_jobs.budget_s) == (trials, seconds)
+    assert checked(draft_of(plan)).document == plan
+
+
+@pytest.mark.parametrize("text", ["soon", "80, 90", "30 minutes, 1h", "0s", "-1", "", "31 days"])
+def test_other_budgets_are_refused(text: str) -> None:
+    with pytest.raises(ValueRefused):
+        read_budget(text)
+    with pytest.raises(PlanFileRefused):
+        import_plan(export_plan(searched(budget=64)).replace("64 trials", f"'{text}'").replace(": 64", f": '{text}'"))
+    assert [problem.place for problem in checked(replace(draft_of(searched()), budget=text)).problems] == ["budget"]
+
+
+def test_a_time_bounds_the_trials_and_the_estimate() -> None:
+    """Trials of 10 s at least; the two targets of one host share the time."""
+    common = {"runtime": "9s", "ramp": "1s", "size": "64M"}
+    plan = searched(budget_s=1200, common=common)
+    expansion = expand(plan, [directory()], seed=1)
+    assert (expansion.budget, expansion.budget_s) == (120, 1200)
+    assert estimate(expansion).seconds == 1200
+    assert expand(searched(budget=40, budget_s=1200, common=common), [directory()], seed=1).budget == 40
+    assert expand(plan, [directory(), device()], seed=1).budget == 60
+    assert outline(plan).trials_high == 120
+    assert outline(plan).seconds == 1200
+    assert expand(searched(budget_s=300, common=common), [directory()], seed=1).problem_code == PLAN_PROBLEM
 
 
 def test_it_costs_its_budget() -> None:

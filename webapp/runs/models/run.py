@@ -90,7 +90,8 @@ class Run(models.Model):
     seed = models.BigIntegerField()  # seed of the order of trials
     trial_count = models.PositiveIntegerField()  # of a search: at most
     # Trials on each target, if its plan has a goal: its trials are added batch after batch (`runs.dispatch.ending`).
-    budget = models.PositiveIntegerField(null=True)
+    budget = models.PositiveIntegerField(null=True)  # lowered while it runs if there is no time for as many
+    budget_s = models.PositiveIntegerField(null=True)  # time of a search in seconds, without pauses; null: no limit
     cancel_requested_at = models.DateTimeField(null=True)
     cancel_code = models.CharField(
         max_length=60, blank=True

@@ -45,6 +45,7 @@ class Trial(models.Model):
     index = models.PositiveIntegerField()  # place in the order of execution, from 0; shown is `number`
     repeat = models.PositiveIntegerField()  # from 1
     batch = models.PositiveIntegerField(null=True)  # of a search, from 0; null: of a run without one
+    is_final = models.BooleanField(default=False)  # of a search: a finalist in its final rounds
     part = models.CharField(max_length=100)  # name of the plan's part it belongs to
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of stream 0
@@ -107,6 +108,13 @@ class Trial(models.Model):
     def skip_sentence(self) -> str:
         """Who skipped it and why."""
         return sentence("skipped", {"why": self.skip_reason}, self.skipped_by.username if self.skipped_by else "")
+
+    @property
+    def source(self) -> str:
+        """What it is in a search: `finalist` or `batch`; "" of a run without one."""
+        if self.batch is None:
+            return ""
+        return "finalist" if self.is_final else "batch"
 
     @property
     def number(self) -> int:

@@ -11,10 +11,20 @@ from django.http import HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 
 from webapp.core.throttle import address_of, may_keep_draft
-from webapp.plans.document import MAX_BUDGET, MAX_SPREAD, MAX_STOP_AFTER, Order, PartStream, PlanDocument
+from webapp.plans.document import (
+    MAX_BUDGET,
+    MAX_SPREAD,
+    MAX_STOP_AFTER,
+    Order,
+    PartStream,
+    PlanDocument,
+    budget_text,
+    read_budget,
+)
 from webapp.plans.factors import by_cost
 from webapp.plans.grids import FieldProblem, PartGrid, document_problems, grids_of
 from webapp.plans.streams import StreamRefused, lines_of, streams_of
+from webapp.plans.values import ValueRefused
 
 # A plan in the editor. Every field is the text in the form, so invalid input is not lost.
 #
@@ -128,7 +138,7 @@ def draft_of(document: PlanDocument) -> Draft:
         decide=", ".join(document.decide),
         repeats_min=str(document.repeats_min),
         goal=document.goal,
-        budget=str(document.budget),
+        budget=budget_text(document) or "0",
         order=document.order.value,
         retries=str(document.retries),
         stop_after=str(document.stop_after),
@@ -223,7 +233,7 @@ def checked(draft: Draft) -> Checked:
         *_number(draft.spread_percent, "spread_percent", 0, MAX_SPREAD),
         *_number(draft.decide_percent, "decide_percent", 0, MAX_SPREAD),
         *_number(draft.repeats_min, "repeats_min", 2, 100),
-        *_number(draft.budget, "budget", 0, MAX_BUDGET),
+        *_budget_problems(draft.budget),
         *_number(draft.retries, "retries", 0, 5),
         *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
@@ -248,6 +258,14 @@ def _number(text: str, place: str, low: int, high: int) -> list[FieldProblem]:
     if text.strip().isdecimal() and low <= int(text.strip()[:9]) <= high:
         return []
     return [FieldProblem(place, f"Enter a whole number from {low} to {high}.")]
+
+
+def _budget_problems(text: str) -> list[FieldProblem]:
+    try:
+        trials = read_budget(text).get("budget", 0)
+    except ValueRefused as refused:
+        return [FieldProblem("budget", f"{refused}.")]
+    return _number(str(trials), "budget", 0, MAX_BUDGET)
 
 
 def _row_problems(draft: Draft) -> list[FieldProblem]:
@@ -294,7 +312,7 @@ def _plain(draft: Draft) -> dict[str, object]:
         "decide": [name.strip() for name in draft.decide.split(",") if name.strip()],
         "repeats_min": draft.repeats_min.strip() if not _number(draft.repeats_min, "", 2, 100) else 3,
         "goal": draft.goal.strip(),
-        "budget": draft.budget.strip() if not _number(draft.budget, "", 0, MAX_BUDGET) else 0,
+        **({} if any(_budget_problems(draft.budget)) else read_budget(draft.budget)),
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
         "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,

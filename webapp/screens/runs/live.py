@@ -45,6 +45,7 @@ from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words, quiet_for
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue, Marks
 from webapp.screens.runs.pictures import Seconds, seconds_response
+from webapp.screens.runs.search import search_views
 from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
 from webapp.screens.runs.wear import wear_rows
 from worker.contract.items import Direction
@@ -532,6 +533,14 @@ def wear(request: HttpRequest, number: int) -> HttpResponse:
     run = get_object_or_404(Run, number=number)
     context = {"wear_rows": wear_rows(run), "open": run.state in OPEN_RUN_STATES}
     return render(request, "screens/parts/wear.html", context)
+
+
+@never_cache
+@page
+def searches(request: HttpRequest, number: int) -> HttpResponse:
+    """The sections about a search; the page fetches them again when a trial has ended."""
+    run = get_object_or_404(Run, number=number)
+    return render(request, "screens/parts/run_searches.html", {"run": run, "searches": search_views(run)})
 
 
 @never_cache

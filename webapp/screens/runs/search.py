@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webapp.analysis.words import PERCENT, interval, shown
-from webapp.core.formatting import percent
+from webapp.core.formatting import duration, percent
 from webapp.core.statistics import Ratio
 from webapp.plans.points import Point
 from webapp.runs.models import Run
@@ -64,7 +64,7 @@ def search_views(run: Run) -> list[SearchView]:
         return []
     from webapp.analysis.searching import searches_of  # the search takes much memory, and few runs have one
 
-    return [_view(search, ended=run.ended_at is not None) for search in searches_of(run)]
+    return [_view(search, run) for search in searches_of(run)]
 
 
 def search_heading(views: Sequence[SearchView]) -> str:
@@ -74,13 +74,17 @@ def search_heading(views: Sequence[SearchView]) -> str:
     return f"The search ended on {len(views)} targets" if views else "The plan can no longer run on its targets"
 
 
-def _view(search: TargetSearch, *, ended: bool) -> SearchView:
+def _time(run: Run) -> str:
+    return f" in at most {duration(run.budget_s)}" if run.budget_s else ""
+
+
+def _view(search: TargetSearch, run: Run) -> SearchView:
     conclusion = search.conclusion
     dots, steps, ends = _path(search)
     return SearchView(
         target=str(search.target),
-        answer=_answer(search, conclusion) if conclusion else _best_so_far(search, ended=ended),
-        used=f"{len(search.trials)} of at most {search.search.budget} trials, "
+        answer=_answer(search, conclusion) if conclusion else _best_so_far(search, ended=run.ended_at is not None),
+        used=f"{len(search.trials)} of at most {search.search.budget} trials{_time(run)}, "
         f"among {len(search.space.by_number):,} combinations",
         noise=f"{percent(100 * conclusion.noise)} between trials of one combination" if conclusion else "",
         runners_up=list(_runners_up(search, conclusion)) if conclusion else (),
@@ -156,7 +160,7 @@ def _path(search: TargetSearch) -> tuple[list[Dot], str, tuple[float, float] | N
 
     dots = [
         Dot(x_of(place), y_of(trial.value), trial.trial.number, _of_dot(search, trial), search.is_within(trial),
-            trial.is_final)
+            trial.trial.is_final)
         for place, trial in enumerate(search.trials) if trial.value is not None
     ]  # fmt: skip
     line: list[str] = []

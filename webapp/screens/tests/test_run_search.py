@@ -39,7 +39,10 @@ def test_an_ended_search_states_its_answer(host: Host, viewer: Client) -> None:
     assert 0 < sum(dot.is_within for dot in view.dots) < BUDGET
     assert len(view.runners_up) == 1
     assert {row.words for row in view.effects} >= {"Block size 8 KiB"}
+    sources = [trial["source"] for trial in viewer.get(f"/api/v1/runs/{run.number}/trials?limit=100").json()["items"]]
+    assert sources == ["batch"] * (BUDGET - 8) + ["finalist"] * 8
     (search,) = viewer.get(f"/api/v1/runs/{run.number}").json()["searches"]
+    assert (search["budget"], search["budget_s"]) == (BUDGET, None)
     assert (search["trials"], search["combinations"], search["point"]["block_size"]) == (BUDGET, 42, 4096)
     assert search["bound"] >= 0
     assert len(search["runners_up"]) == 1
@@ -55,6 +58,7 @@ def test_a_search_shows_its_best_combination_so_far(host: Host, viewer: Client) 
     (view,) = search_views(run)
     assert len(view.dots) == 3
     assert view.answer in page(viewer, run)
+    assert view.answer in viewer.get(f"/runs/{run.number}/searches/").content.decode()
     assert viewer.get(f"/api/v1/runs/{run.number}").json()["searches"][0]["point"] is None
 
 

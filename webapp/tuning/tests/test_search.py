@@ -12,8 +12,8 @@ import pytest
 
 from webapp.tuning.search import (
     COSTLY_CHANGES,
-    MIN_BUDGET,
     ROUNDS,
+    Batch,
     Measurement,
     NothingMeasured,
     Search,
@@ -51,9 +51,9 @@ def noisy(point: int, chance: np.random.Generator) -> tuple[float | None, float 
 def searched(search: Search, measure: Measure = noisy) -> tuple[Measurement, ...]:
     chance = np.random.default_rng(search.seed)
     measurements: list[Measurement] = []
-    while points := next_batch(search, measurements):
-        batch = 1 + max((each.batch for each in measurements), default=-1)
-        measurements += [Measurement(point, batch, *measure(point, chance)) for point in points]
+    while (batch := next_batch(search, measurements)).points:
+        number = 1 + max((each.batch for each in measurements), default=-1)
+        measurements += [Measurement(point, number, *measure(point, chance), batch.is_final) for point in batch.points]
     return tuple(measurements)
 
 
@@ -95,13 +95,14 @@ def test_the_same_measurements_give_the_same_batch_and_answer() -> None:
     measurements = searched(SEARCH)
     for batch in range(1 + measurements[-1].batch):
         before = [each for each in measurements if each.batch < batch]
-        assert next_batch(SEARCH, before) == tuple(each.point for each in measurements if each.batch == batch)
+        here = [each for each in measurements if each.batch == batch]
+        assert next_batch(SEARCH, before) == Batch(tuple(each.point for each in here), here[0].is_final)
     assert conclude(SEARCH, measurements) == conclude(SEARCH, measurements)
     assert searched(replace(SEARCH, seed=4)) != measurements
 
 
 def test_the_first_batch_has_each_level_about_equally_often() -> None:
-    first = next_batch(SEARCH, [])
+    first = next_batch(SEARCH, []).points
     for levels, count in zip(np.unravel_index(first, SHAPE), SHAPE, strict=True):
         assert np.bincount(levels, minlength=count).min() >= len(first) // count - 2
     assert len(set(first)) < len(first)
@@ -109,7 +110,7 @@ def test_the_first_batch_has_each_level_about_equally_often() -> None:
 
 def test_the_finalists_are_measured_in_rounds() -> None:
     measurements = searched(SEARCH)
-    final = [each.point for each in measurements if each.batch == measurements[-1].batch]
+    final = [each.point for each in measurements if each.is_final]
     assert len(final) == ROUNDS * SEARCH.finalists
     assert Counter(final) == dict.fromkeys(final, ROUNDS)
     rounds = [final[start : start + SEARCH.finalists] for start in range(0, len(final), SEARCH.finalists)]
@@ -167,7 +168,20 @@ def test_runners_up_and_effects_are_compared_with_the_best() -> None:
     assert layout.low <= math.exp(-0.15) <= layout.high < 1
 
 
-@pytest.mark.parametrize("changes", [{"budget": MIN_BUDGET - 1}, {"allowed": (5,)}])
-def test_too_little_is_refused(changes: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=str(MIN_BUDGET)):
-        replace(SEARCH, **changes)  # type: ignore[arg-type]
+def test_one_combination_is_refused() -> None:
+    with pytest.raises(ValueError, match="two combinations"):
+        replace(SEARCH, allowed=(5,))
+
+
+@pytest.mark.parametrize("ended", [10, 30])
+def test_a_budget_that_was_lowered_leaves_room_for_final_rounds(ended: int) -> None:
+    """As if there were time for so many trials only."""
+    measurements = list(searched(SEARCH)[:ended])
+    lowered = replace(SEARCH, budget=ended + 2 * ROUNDS)
+    final = next_batch(lowered, measurements)
+    assert final.is_final
+    assert set(Counter(final.points).values()) == {ROUNDS}
+    assert len(final.points) == 2 * ROUNDS
+    measurements += [Measurement(point, 99, rate(point), None, is_final=True) for point in final.points]
+    assert next_batch(SEARCH, measurements) == Batch()
+    assert conclude(SEARCH, measurements).point in final.points
