@@ -272,7 +272,7 @@ def _once(case: Case, drive: Drive, tries: int) -> Tried:
     drive.limit(case.limit)
     script = Script(case.actions(drive))
     try:
-        trial = run(drive, case.work)
+        trial = run(drive.path, case.work)
     except StreamFailed as failure:
         return Tried(case, tries, None, (f"{failure.code}: {failure}",))
     finally:

@@ -111,7 +111,7 @@ def _tried(case: Case, free: "SimpleQueue[Drive]") -> Found:
 
 def _measure(case: Case, drive: Drive, tries: int) -> Found:
     try:
-        trial = run(drive, case.work)
+        trial = run(drive.path, case.work)
     except StreamFailed as failure:
         return Found(case, (f"no result: {failure.code}",), -100.0, tries)
     return Found(case, differences(trial), _error_percent(case, trial.result.directions), tries)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dev.truth.drive import Drive
 from worker.contract.items import DirectionResult, Sample, StreamResult, StreamStarted
 from worker.contract.packing import Histogram, merge, supported_percentile, unpack
 from worker.contract.steadiness import Steadiness, steadiness
@@ -39,22 +38,21 @@ class Trial:
         return steadiness((s.offset_ms, s.length_ms, float(d.ios)) for s in self.samples for d in s.directions)
 
 
-def run(drive: Drive, work: FioWorkload) -> Trial:
-    """Raises worker.engines.base.StreamFailed."""
-    stream = Stream(
-        number=0, target=TargetRef(id="t", kind=TargetKind.BLOCK, path=drive.path, stable_id="s"), workload=work
-    )
+def run(path: str, work: FioWorkload) -> Trial:
+    """`path`: of a block device. Raises worker.engines.base.StreamFailed."""
+    device = Path(path).name
+    stream = Stream(number=0, target=TargetRef(id="t", kind=TargetKind.BLOCK, path=path, stable_id="s"), workload=work)
     samples: list[Sample] = []
 
     def report(item: StreamStarted | Sample) -> None:
         if isinstance(item, Sample):
             samples.append(item)
 
-    with tempfile.TemporaryDirectory() as state, open_scope(Path(state), f"truth-{drive.name}") as scope:
+    with tempfile.TemporaryDirectory() as state, open_scope(Path(state), f"truth-{device}") as scope:
         result = engine_of(stream).run_stream(
             Running(
                 stream=stream,
-                target=OpenTarget(path=drive.path, device=drive.name),
+                target=OpenTarget(path=path, device=device),
                 scope=scope,
                 limits=Limits(total_s=END_S, silence_s=SILENCE_S),
                 cancelled=threading.Event(),
