@@ -45,6 +45,8 @@ class Settled(Rule, tag="settled", frozen=True, kw_only=True):
 StopRule = Confidence | SteadyRounds | Settled
 
 SNIA_ROUNDS = 5
+# A verdict needs 10 whole seconds. Samples do not end with whole seconds, so a window of 11 s has surely as many.
+SETTLED_LEAST_S = 11
 
 
 def least_s(rule: StopRule, least_runtime_s: int) -> int:
@@ -55,7 +57,7 @@ def least_s(rule: StopRule, least_runtime_s: int) -> int:
         case SteadyRounds():
             return max(least_runtime_s, SNIA_ROUNDS * rule.round_s)
         case Settled():
-            return max(least_runtime_s, rule.hold_s)
+            return max(least_runtime_s, rule.hold_s, SETTLED_LEAST_S)
 
 
 Milliseconds = Annotated[int, Meta(ge=0, le=2**31 - 1)]

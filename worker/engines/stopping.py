@@ -30,12 +30,12 @@ class SharedStop:
         self._ended = False  # one of the streams
         self.window: Window | None = None  # the first one that the rule accepted
 
-    def take(self, sample: Sample, rule: StopRule, least_runtime_s: int) -> None:
+    def take(self, sample: Sample, rule: StopRule, least_runtime_s: int, most_s: int) -> None:
         with self._lock:
             self._samples.setdefault(sample.stream, []).append(sample)
             self._look_at_s = self._look_at_s or first_look(rule, least_runtime_s)
             if self.window is None and not self._ended and self._reached_ms() >= 1000 * self._look_at_s:
-                self._look(rule)
+                self._look(rule, most_s)
 
     def end(self) -> Window | None:
         """End the rule with one of the streams. Returns the same window to all of them."""
@@ -49,9 +49,9 @@ class SharedStop:
             return 0
         return min(samples[-1].offset_ms for samples in self._samples.values())
 
-    def _look(self, rule: StopRule) -> None:
+    def _look(self, rule: StopRule, most_s: int) -> None:
         rates = [sum(ios) for ios in zip(*map(_rates, self._samples.values()), strict=False)]  # of common seconds
-        window = find_window(rule, rates)
+        window = find_window(rule, rates, most_s)
         if window and all(
             _is_known(each) for samples in self._samples.values() for each in _overlapping(samples, window)
         ):
@@ -60,7 +60,8 @@ class SharedStop:
 
 
 class StopWatch:
-    """Takes the samples of one stream in order and passes them on. Without a rule it never reaches one."""
+    """Takes the samples of one stream in order and passes them on. Without a rule it never reaches one. `most_s`: the
+    maximum time of the measured part; 0: unknown."""
 
     def __init__(
         self,
@@ -68,9 +69,12 @@ class StopWatch:
         least_runtime_s: int,
         on_sample: Callable[[Sample], None],
         shared: SharedStop | None = None,
+        *,
+        most_s: int = 0,
     ) -> None:
         self._rule = rule
         self._least_runtime_s = least_runtime_s
+        self._most_s = most_s
         self._on_sample = on_sample
         self._shared = shared or SharedStop()
         self._samples: list[Sample] = []
@@ -82,7 +86,7 @@ class StopWatch:
     def take(self, sample: Sample) -> None:
         if self._rule is not None and self.window is None:
             self._samples.append(sample)
-            self._shared.take(sample, self._rule, self._least_runtime_s)
+            self._shared.take(sample, self._rule, self._least_runtime_s, self._most_s)
         self._on_sample(sample)
 
     def end(self, ended_ms: int) -> Stopped | None:

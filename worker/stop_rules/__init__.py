@@ -23,8 +23,8 @@ from worker.contract.steadiness import (
     student_t,
     usual_rate,
 )
+from worker.contract.workload import SETTLED_LEAST_S, Confidence, Settled, SteadyRounds, StopRule, least_s
 from worker.contract.workload import SNIA_ROUNDS as ROUNDS
-from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule, least_s
 
 
 class Window(NamedTuple):
@@ -67,7 +67,7 @@ def settled_at_s(rates: Series, hold_s: int) -> int | None:
     M. Knott, 1974); then at its start while the rest drifts. The criteria are those of the verdict on a result.
     """
     start = _after_stall(rates)
-    while len(rates) - start >= hold_s:
+    while len(rates) - start >= max(hold_s, SETTLED_LEAST_S):
         steadiness = steadiness_of_rates(rates[start:])
         match steadiness.verdict:
             case Verdict.STEPPED:
@@ -92,13 +92,14 @@ MIN_LOOK_S = 5  # no rule ends a shorter series
 LOOK_GROWTH, ROUND_GROWTH = 0.05, 0.01
 
 
-def find_window(rule: StopRule, rates: Series) -> Window | None:
-    """The window that the rule accepts at the end of this series; None: the stream continues."""
+def find_window(rule: StopRule, rates: Series, most_s: int = 0) -> Window | None:
+    """The window that the rule accepts at the end of this series; None: the stream continues. `most_s`: the maximum
+    time of the stream; 0: unknown."""
     if len(rates) < MIN_LOOK_S:
         return None
     match rule:
         case Confidence():
-            return confidence_window(rates, rule.percent)
+            return confidence_window(rates, rule.percent, most_s)
         case SteadyRounds():
             return snia_window(rates, rule.round_s)
         case Settled():
@@ -131,7 +132,7 @@ def looks(rule: StopRule, least_runtime_s: int, most_s: int) -> Iterator[int]:
 
 def first_window(rule: StopRule, rates: Series, *, least_runtime_s: int = MIN_LOOK_S) -> Window | None:
     """The window with which the rule ends a recorded series; None if it never does."""
-    windows = (find_window(rule, rates[:at]) for at in looks(rule, least_runtime_s, len(rates)))
+    windows = (find_window(rule, rates[:at], len(rates)) for at in looks(rule, least_runtime_s, len(rates)))
     return next((window for window in windows if window), None)
 
 
@@ -173,12 +174,12 @@ DRIFT_PROBABILITY = 0.05
 CHANGING = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING)
 
 
-def confidence_window(rates: Series, percent: float) -> Window | None:
+def confidence_window(rates: Series, percent: float, most_s: int = 0) -> Window | None:
     cut = warm_up_s(rates)
     if cut is None or len(rates) - cut < MIN_KEPT_S:
         return None
     measured, allowed = rates[cut:], percent / 100
-    if min(rates) <= NEAR_ZERO * usual_rate(rates) or _changes(measured, allowed):
+    if min(rates) <= NEAR_ZERO * usual_rate(rates) or _changes(measured, allowed, most_s - cut):
         return None
     half = interval(measured)
     return Window(cut, len(rates), half) if half <= allowed else None
@@ -200,8 +201,11 @@ def interval(rates: Series) -> float:
     return student_t((1 + CONFIDENCE) / 2, independent - 1) * deviation / sqrt(independent) / mean
 
 
-def _changes(measured: Series, allowed: float) -> bool:
-    """Whether the series rises or falls by more than the allowed fraction, or has a step or a stall."""
+def _changes(measured: Series, allowed: float, most_s: int) -> bool:
+    """Whether the series rises or falls by more than the allowed fraction, or would have another mean by this fraction
+    if it went on like this until `most_s`; or has a step or a stall."""
     change, residuals, _ = line(measured)
-    drifts = abs(change) > allowed * fmean(measured) and is_significant(change, residuals, DRIFT_PROBABILITY)
+    until_end = change * (most_s / len(measured) - 1) / 2  # of the mean
+    largest = max(abs(change), abs(until_end))
+    drifts = largest > allowed * fmean(measured) and is_significant(change, residuals, DRIFT_PROBABILITY)
     return drifts or steadiness_of_rates(measured).verdict in CHANGING

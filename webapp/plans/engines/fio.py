@@ -345,6 +345,15 @@ def _mean(seconds: Sequence[Value]) -> float:
     return fmean(float(value or 0) for value in seconds)
 
 
+LEAST_RUNTIME_S, LEAST_SHARE = 5, 20  # s; a 20th of the maximum time
+
+
+def least_runtime_s(runtime_s: int) -> int:
+    """The time before which a stop rule ends no trial, if the plan names none: somebody who allows hours wants to see
+    changes within hours."""
+    return max(LEAST_RUNTIME_S, runtime_s // LEAST_SHARE)
+
+
 def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
     """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
 
@@ -359,5 +368,7 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
             parts.setdefault(_PART_OF[name], {})[name] = value
         elif name in _CONVERTED:
             fields[name] = _CONVERTED[name](value)
+    if "stop" in point:
+        fields.setdefault("least_runtime_s", least_runtime_s(int(point["runtime"] or 0) if "runtime" in point else 0))
     work = msgspec.convert(fields | parts, FioWorkload)
     return msgspec.structs.replace(work, files=work.threads) if work.options.own_files else work

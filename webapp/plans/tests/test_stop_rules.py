@@ -18,6 +18,16 @@ def test_a_rule_is_part_of_the_point_and_of_the_workload() -> None:
     assert {(work.least_time_s, work.time_s) for work in works} == {(10, 120), (60, 120)}
 
 
+@pytest.mark.parametrize(
+    ("factors", "least_s"),
+    [({"runtime": "60s"}, 5), ({"runtime": "2h"}, 360), ({"runtime": "2h", "runtime_min": "10s"}, 10)],
+)
+def test_without_a_minimum_a_rule_waits_for_a_share_of_the_maximum_time(factors: dict[str, str], least_s: int) -> None:
+    trial = expand(document(part(grid={"stop": "confidence 2%", **factors})), [device()], seed=1).trials[0]
+    assert isinstance(trial.workload, FioWorkload)
+    assert trial.workload.least_runtime_s == least_s
+
+
 def test_a_point_without_a_rule_has_neither_factor() -> None:
     plain = expand(document(part()), [device()], seed=1).trials[0]
     assert not {"stop", "runtime_min"} & set(plain.point)

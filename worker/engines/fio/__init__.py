@@ -185,7 +185,7 @@ def run_stream(running: Running) -> StreamResult:
         running.report_start(started_at, recipe)
         scope.await_start(running.cancelled)
         gate.open()
-    watched = StopWatch(work.stop, work.least_runtime_s, running.report, running.stop)
+    watched = StopWatch(work.stop, work.least_runtime_s, running.report, running.stop, most_s=work.runtime_s or 0)
     counted = target.devices if work.is_counted else ()
     sampler = Sampler(stream.number, counted, watched.take, running.telemetry)
     dumps = DumpSampler(work, sampler)

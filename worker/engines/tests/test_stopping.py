@@ -5,6 +5,7 @@ import pytest
 
 from worker.contract.items import DeviceSample, Direction, LatencyKind, Sample
 from worker.contract.packing import Histogram, pack, unpack
+from worker.contract.steadiness import Verdict, steadiness_in
 from worker.contract.workload import Confidence, Settled, SteadyRounds, Stopped, StopRule
 from worker.engines.base import direction_sample
 from worker.engines.stopping import SharedStop, StopWatch
@@ -63,6 +64,22 @@ def test_an_expected_direction_without_io_in_the_window_has_a_result_of_zero() -
     assert [each.direction for each in found.results(LatencyKind.LAT)] == [Direction.READ]
     _, write = found.results(LatencyKind.LAT, (Direction.READ, Direction.WRITE))
     assert (write.direction, write.ios, write.iops, write.latency_max_ns) == (Direction.WRITE, 0, 0, 0)
+
+
+@pytest.mark.parametrize("phase_ms", [50, 450, 550, 950])
+def test_settled_accepts_no_window_that_is_too_short_for_a_verdict(phase_ms: int) -> None:
+    """Samples that do not end with whole seconds."""
+    watched, samples = StopWatch(Settled(hold_s=10), 5, lambda _: None), []
+    for second in range(31):
+        each = sample(second, FAST, 500_000)
+        length_ms = 1000 if second else phase_ms
+        samples.append(msgspec.structs.replace(each, offset_ms=1000 * second + phase_ms, length_ms=length_ms))
+        watched.take(samples[-1])
+    stopped = watched.end(30_000 + phase_ms)
+    assert stopped is not None
+    assert stopped.reached
+    timed = [(each.offset_ms, each.length_ms, 2.0 * FAST) for each in samples if each.offset_ms <= stopped.at_ms]
+    assert steadiness_in(timed, stopped.from_ms, stopped.to_ms).verdict is not Verdict.TOO_SHORT
 
 
 def test_confidence_reports_its_interval() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from worker.contract.steadiness import over_rounds
 from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule, least_s
-from worker.stop_rules import first_window, looks, warm_up_s
+from worker.stop_rules import find_window, first_window, looks, warm_up_s
 from worker.stop_rules.tests.recorded import KINGSTON, LOOPS
 
 RULES: tuple[StopRule, ...] = (Confidence(percent=2), SteadyRounds(round_s=2), Settled(hold_s=10))
@@ -110,6 +110,16 @@ def test_confidence_never_ends_a_series_that_still_falls(fall: float) -> None:
     falling = [rate * (1 - fall * at / 60) for at, rate in enumerate(noise(60, 0.005))]
     window = first_window(Confidence(percent=1), falling, least_runtime_s=20)
     assert window is None
+
+
+def test_confidence_sees_a_fall_that_goes_on_until_the_maximum_time() -> None:
+    """By 30 % within four hours: after 720 s, the fall is 1.5 %, and the mean of all would be 13 % lower."""
+    noisy = noise(14_400, 0.01, correlated=0.5, seed=2)
+    falling = [rate * (1 - 0.3 * at / 14_400) for at, rate in enumerate(noisy)]
+    rule = Confidence(percent=2)
+    assert find_window(rule, falling[:720], 14_400) is None
+    assert find_window(rule, noisy[:720], 14_400) is not None
+    assert find_window(rule, falling[:720], 720) is not None  # 1.5 % is all there is
 
 
 def test_settled_says_when() -> None:
