@@ -11,12 +11,12 @@ from webapp.core.answers import answered
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens.bench.address import read_address
 from webapp.screens.bench.views import shown_products
 from webapp.screens.explore.import_findings import make_due
 from webapp.screens.overview.views import compared
 from webapp.screens.trend.views import trend_answer
-from webapp.trends.run_values import ENDED
 
 BUDGET_S = 4.0  # less than the distance of two ticks, so that they do not pile up
 RECENT = timedelta(minutes=1)  # several ticks, because the trends of a run on many targets take longer than one
@@ -44,7 +44,7 @@ def _compute_next(until: float) -> None:
     """The pairs of the overview and the trends of ended runs, before their first reader, until the time is used up.
     What is stored already costs little."""
     compared()
-    ended = Run.objects.filter(state__in=ENDED, ended_at__gte=timezone.now() - RECENT, targets__isnull=False)
+    ended = Run.objects.filter(state__in=ENDED_RUN_STATES, ended_at__gte=timezone.now() - RECENT, targets__isnull=False)
     trends = {*ended.order_by().values_list("version__plan", "targets")}
     plans = Plan.objects.in_bulk({plan for plan, _ in trends})
     targets = Target.objects.in_bulk({target for _, target in trends})

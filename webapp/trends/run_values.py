@@ -25,9 +25,9 @@ from webapp.plans.streams import names_of, result_point
 from webapp.results.metrics import Metric
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
-from webapp.runs.models import Run, RunState, Trial
+from webapp.runs.models import Run, Trial
+from webapp.runs.states import ENDED_RUN_STATES
 
-ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 MAX_RUNS = 100  # the latest
 
 Cell = tuple[str, str]  # point key and direction
@@ -64,7 +64,7 @@ class History:
 
 def ended_ids(plan: Plan, target: Target) -> list[UUID]:
     """Of the newest ended runs, the newest first."""
-    ended = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED)
+    ended = Run.objects.filter(version__plan=plan, targets=target, state__in=ENDED_RUN_STATES)
     return list(ended.order_by("-number").values_list("pk", flat=True)[:MAX_RUNS])
 
 

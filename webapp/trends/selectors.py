@@ -19,8 +19,8 @@ from webapp.results.models import Result
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import ENDED
 from webapp.trends.two_sides import Side, TwoSides, import_side, judge_read
 
 NOT_JUDGED = frozenset({"latency_stddev", "latency_min", "latency_max", "shared_percent"})  # single I/Os, or no speed
@@ -75,7 +75,7 @@ def worst_of(verdicts: Iterable[Verdict]) -> Outcome | None:
 
 def verdicts_on(run: Run) -> list[Verdict]:
     """One for each target with a baseline; none while the run is open."""
-    if run.state not in ENDED:
+    if run.state not in ENDED_RUN_STATES:
         return []
     known = baselines_of(run)
     seals = _import_seals({baseline.imported_id for baseline in known if baseline.imported_id})
@@ -136,7 +136,7 @@ def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
     At most five queries, and the results of runs that this process has not judged since they or their baseline changed.
     Runs with the same baseline are judged one after another, so that an import is read once.
     """
-    ended = {run.pk: run for run in runs if run.state in ENDED}
+    ended = {run.pk: run for run in runs if run.state in ENDED_RUN_STATES}
     judged = _judged_by(ended.values())
     if not judged:
         return {}

@@ -13,8 +13,8 @@ from webapp.hosts.models import Target
 from webapp.plans.models import Plan
 from webapp.results.models import Import, ImportState
 from webapp.runs.models import Run
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import known_metrics
 from webapp.trends.two_sides import UNSTATED, Side, check_factors, checked_tolerances, import_side, judge_read
 
@@ -75,7 +75,7 @@ def _judge_of(baseline: Baseline) -> dict[str, object]:
 
 
 def _check_run(run: Run, target: Target, tolerances: Mapping[str, float]) -> None:
-    if run.state not in ENDED:
+    if run.state not in ENDED_RUN_STATES:
         raise Refusal("baseline_refused", f"Run {run.number} has not ended. Wait for its end.")
     known = known_metrics(run, target, tolerances)
     if not known:

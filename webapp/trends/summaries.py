@@ -23,8 +23,9 @@ from webapp.results.metrics import METRICS, Metric, default_metric
 from webapp.results.models import Result
 from webapp.results.validity import marks_changed
 from webapp.runs.models import Run, Trial
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.trends.models import TrendSummary
-from webapp.trends.run_values import ENDED, ended_runs, read_history
+from webapp.trends.run_values import ended_runs, read_history
 from webapp.trends.trend import Trend, trend
 from worker.contract.steadiness import Verdict
 
@@ -122,7 +123,7 @@ def _due() -> Iterator[tuple[Plan, Target, int]]:
             "plan", "target", "newest_run"
         )
     }
-    ended = Run.objects.filter(state__in=ENDED, targets__isnull=False).order_by()
+    ended = Run.objects.filter(state__in=ENDED_RUN_STATES, targets__isnull=False).order_by()
     trends = ended.values_list("version__plan", "targets").annotate(newest=Max("number")).order_by("-newest")
     due = [(plan, target, newest) for plan, target, newest in trends if known.get((plan, target)) != newest]
     plans = Plan.objects.in_bulk({plan for plan, _, _ in due})

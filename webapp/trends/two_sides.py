@@ -36,7 +36,7 @@ from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run
-from webapp.trends.run_values import ENDED
+from webapp.runs.states import ENDED_RUN_STATES
 
 # One side of a verdict: the results that a filter of `GET /results` finds.
 
@@ -89,7 +89,7 @@ def _check_runs(numbers: Collection[int]) -> None:
     for number in numbers:
         if number not in states:
             raise NotFound("run_unknown", f"There is no run {number}.")
-        if states[number] not in ENDED:
+        if states[number] not in ENDED_RUN_STATES:
             raise Refusal("run_open", f"Run {number} has not ended. Wait for its end.")
 
 

@@ -14,10 +14,10 @@ from webapp.analysis.verdicts import LABELS, Outcome, Row
 from webapp.plans.points import varying
 from webapp.results.models import known
 from webapp.runs.models import Run, RunState
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.schedules.models import Occurrence
 from webapp.screens import point_words
 from webapp.screens.trend.acceptance_form import ShownRow, level_label, limit_text, shown_row
-from webapp.trends.run_values import ENDED
 from webapp.trends.selectors import Verdict, outcomes_on, verdicts_on
 from webapp.trends.two_sides import UNSTATED
 
@@ -95,7 +95,7 @@ def outcome_in(run: Run | None, outcomes: Mapping[UUID, Outcome]) -> Outcome | N
 @register.inclusion_tag("screens/parts/verdict.html", takes_context=True)
 def verdict_card(context: dict[str, Any], run: Run) -> dict[str, Any]:
     """The verdicts on an ended run, and links to its trends."""
-    if run.state not in ENDED:
+    if run.state not in ENDED_RUN_STATES:
         return {}
     verdicts = [_shown(verdict) for verdict in verdicts_on(run)]
     judged = {shown.verdict.baseline.target_id for shown in verdicts}

@@ -23,11 +23,12 @@ from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run
+from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens import point_words
 from webapp.screens.choices import Choice, Group, Option
 from webapp.screens.results.picks import Pick
 from webapp.trends.models import Baseline
-from webapp.trends.run_values import ENDED, ended_runs
+from webapp.trends.run_values import ended_runs
 from webapp.trends.selectors import NOT_JUDGED, judged_metrics
 from webapp.trends.two_sides import (
     DEFAULT_TOLERANCES,
@@ -308,11 +309,12 @@ def form_of(question: AcceptanceQuestion, sides: Sequence[AcceptanceSide]) -> Ac
 
 def _offered() -> dict[str, list[tuple[str, str]]]:
     """Filters and their texts, by kind."""
-    runs = Run.objects.filter(state__in=ENDED).order_by("-number").values_list("number", "version__plan__title")
+    ended = Run.objects.filter(state__in=ENDED_RUN_STATES).order_by("-number")
+    runs = ended.values_list("number", "version__plan__title")[:MAX_OFFERED]
     imports = Import.objects.order_by("-number").values_list("number", "title")
     targets = Target.objects.order_by("host__slug", "slug").values_list("host__slug", "slug").distinct()
     return {
-        "Runs": [(f"run={number}", f"run {number}: {title}") for number, title in runs[:MAX_OFFERED]],
+        "Runs": [(f"run={number}", f"run {number}: {title}") for number, title in runs],
         "Imports": [(f"import={number}", text) for number, text in imports.filter(slug=None)[:MAX_OFFERED]],
         "References": [(f"import={n}", text) for n, text in imports.exclude(slug=None).order_by("title")],
         "Targets, all runs": [(f"target={host}/{slug}", f"{host}/{slug}") for host, slug in targets[:MAX_OFFERED]],
