@@ -100,7 +100,7 @@ class _Replaced:
         self._salt = secrets.token_bytes(16)
 
     def __call__(self, text: str) -> str:
-        text = _DUMP.sub(lambda match: re.sub(r"[0-9a-f]{2}(?=\W)", "00", match[0], flags=re.IGNORECASE), text)
+        text = _DUMP.sub(lambda match: re.sub(r"[0-9a-f]{2}(?![0-9a-z])", "00", match[0], flags=re.IGNORECASE), text)
         return self._identity.sub(lambda match: self._pseudonym(match[0]), self._host.sub("host", text))
 
     def _pseudonym(self, value: str) -> str:
