@@ -17,7 +17,7 @@ from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import point_key, settings_of, workloads_of
 from webapp.plans.values import Value
-from webapp.results.models import Configuration, Result, Sample, StreamRun
+from webapp.results.models import Attachment, Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, Trial, TrialState
 from webapp.tests.factories.plans import a_point, a_version
 from webapp.tests.factories.runs import finish_moves
@@ -56,30 +56,39 @@ class Lab:
         """One trial for each value of IOPS, all at one point."""
         at = target or self.target
         point = a_point(**levels)
-        streams = [self._stream(at, point, repeat, state, facts, fio) for repeat in range(1, len(values) + 1)]
-        return [_measured(stream, value, direction, invalid) for stream, value in zip(streams, values, strict=True)]
-
-    def _stream(
-        self, at: Target, point: dict[str, Value], repeat: int, state: str, facts: dict[str, str] | None, fio: str
-    ) -> StreamRun:
-        index = self.run.trials.count()
-        trial = Trial.objects.create(
-            run=self.run, index=index, repeat=repeat, part="a", host=at.host, target=at, point=point,
-            point_key=point_key(point), workload=msgspec.to_builtins(workloads_of(point, seed=repeat)[0]),
-            settings=settings_of(point), state=state, reason_code="fio_error" if state == TrialState.FAILED else "",
+        first = self.run.trials.count()
+        trials = Trial.objects.bulk_create(
+            Trial(
+                run=self.run, index=first + repeat - 1, repeat=repeat, part="a", host=at.host, target=at, point=point,
+                point_key=point_key(point), workload=msgspec.to_builtins(workloads_of(point, seed=repeat)[0]),
+                settings=settings_of(point), state=state, reason_code="fio_error" if state == TrialState.FAILED else "",
+            )
+            for repeat in range(1, len(values) + 1)
         )  # fmt: skip
-        attempt = Attempt.objects.create(
-            kind="trial", run=self.run, trial=trial, host=at.host, state=AttemptState.DONE, lease_until=START
-        )
-        stream = StreamRun.objects.create(
-            attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], engine_version=fio,
-            configuration=a_configuration(FACTS if facts is None else facts),
-            started_at=START + timedelta(seconds=index),
+        attempts = Attempt.objects.bulk_create(
+            Attempt(
+                kind="trial", run=self.run, trial=trial, host=at.host, state=AttemptState.DONE, lease_until=START
+            )
+            for trial in trials
         )  # fmt: skip
-        stream.attachments.create(
-            name="fio.json", media_type="application/json", compressed=zlib.compress(b'{"fio version": "fio-3.33"}')
+        configuration = a_configuration(FACTS if facts is None else facts)
+        streams = StreamRun.objects.bulk_create(
+            StreamRun(
+                attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"],
+                engine_version=fio, configuration=configuration, started_at=START + timedelta(seconds=trial.index),
+            )
+            for trial, attempt in zip(trials, attempts, strict=True)
+        )  # fmt: skip
+        Attachment.objects.bulk_create(
+            Attachment(
+                stream_run=stream, name="fio.json", media_type="application/json",
+                compressed=zlib.compress(b'{"fio version": "fio-3.33"}'),
+            )
+            for stream in streams
+        )  # fmt: skip
+        return Result.objects.bulk_create(
+            _measured(stream, value, direction, invalid) for stream, value in zip(streams, values, strict=True)
         )
-        return stream
 
 
 def a_configuration(facts: dict[str, str]) -> Configuration:
@@ -90,7 +99,7 @@ def a_configuration(facts: dict[str, str]) -> Configuration:
 def _measured(stream: StreamRun, iops: float, direction: str, invalid: bool) -> Result:
     trial = stream.attempt.trial
     assert trial is not None
-    return Result.objects.create(
+    return Result(
         trial=trial, stream_run=stream, direction=direction, run=trial.run, host=trial.host, target=trial.target,
         repeat=trial.repeat, point=trial.point, point_key=trial.point_key, measured_at=stream.started_at,
         ios=int(iops * 3),
