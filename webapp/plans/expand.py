@@ -22,6 +22,9 @@ If a part has `at_once`, its targets on each host are divided into groups of tha
 Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level. With
 `hosts_at_once`, a group has one target of each of several hosts (plans.places).
 
+Shares of the load run after all trials at the maximum, from which their rates follow, likewise in blocks
+(`plans.load`).
+
 If any part has steps that are done `once`, each part runs with all its repeats before the next one, so that it measures
 what these steps have prepared.
 
@@ -55,6 +58,7 @@ from webapp.plans.fitness import (
 from webapp.plans.goal import LEAST_BUDGET, budget_of
 from webapp.plans.grids import MAX_TRIALS, PartGrid, grids_of, too_many_trials
 from webapp.plans.layouts import made_kind
+from webapp.plans.load import is_share
 from webapp.plans.part_levels import PLAN_PROBLEM, TOO_LARGE
 from webapp.plans.points import (
     Point,
@@ -507,6 +511,7 @@ def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tupl
         placed = [Cell(cell.part_number, cell.target_ids, cell.found.point, cell.found.key) for cell in cells]
         orders = shuffled_blocks(placed, document.repeats, seed, _COSTLY)
     blocks = [(block, cells[index]) for block, order in enumerate(orders, start=1) for index in order]
+    blocks.sort(key=lambda one: is_share(one[1].found.point))
     if any(cell.found.steps.once for cell in cells):
         blocks.sort(key=lambda one: one[1].part_number)
     return tuple(in_order(_trial(cell, block, index) for index, (block, cell) in enumerate(blocks)))

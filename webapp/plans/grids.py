@@ -30,6 +30,8 @@ from webapp.plans.factors import (
     stream_and_factor,
 )
 from webapp.plans.goal import goal_problems
+from webapp.plans.load import LOAD, MAX
+from webapp.plans.load_problems import load_problems
 from webapp.plans.part_levels import (
     NAMED_KINDS,
     PLAN_PROBLEM,
@@ -396,6 +398,9 @@ def too_many_trials(count: int) -> str:
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
+    problems += [GridProblem(*problem) for problem in load_problems(document, part, parsed)]
+    if LOAD in parsed:
+        parsed[LOAD] = tuple(dict.fromkeys([*parsed[LOAD], MAX]))
     if part.streams:
         parsed, unknown = with_running(part, parsed)
         problems += unknown

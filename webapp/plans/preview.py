@@ -15,6 +15,7 @@ from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.fitness import TargetFacts, room_of, space_warnings
 from webapp.plans.grids import FieldProblem, PartGrid, grids_of
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
+from webapp.plans.load import is_share
 from webapp.plans.preflight import EnduranceUse, destroyed, endurance_uses, missing_parts, without_controller
 from webapp.plans.selectors import facts_for, facts_of, file_systems_of, schedulers_of, stream_at
 from webapp.plans.sizes import fitting_bytes
@@ -127,6 +128,7 @@ def preview(
         ),
         target_warnings=(
             *(f"{target}: {words}" for target in targets for words in target.warnings),
+            *_unknown_rates(expansion),
             *_no_reflinks(expansion, targets, file_systems_of(targets, inventories)),
             *without_controller(expansion.trials, targets, inventories),
             *(
@@ -135,6 +137,14 @@ def preview(
             ),
         ),
     )
+
+
+def _unknown_rates(expansion: Expansion) -> Iterator[str]:
+    if any(is_share(trial.point) for trial in expansion.trials):
+        yield (
+            "Jobs at a share of the load are shown without their rate, which follows from the `max` trials of the run. "
+            "They then have queue depth 1 in as many jobs as are needed."
+        )
 
 
 def _no_reflinks(expansion: Expansion, targets: Sequence[Target], file_systems: Mapping[str, str]) -> Iterator[str]:

@@ -104,6 +104,8 @@ _PLAIN: Mapping[str, str] = {
     "no_trial_done": "No trial of the run was completed. Each failed trial has its own reason.",
     "host_revoked": "The host was revoked.",
     "not_on_host": "The host took the order but no longer has it, e.g. because the server was restored from a backup.",
+    "no_maximum": "Not started: no `max` trial of this point has a valid result, from which the rate would follow.",
+    "rate_too_low": "Not started: this share of the maximum is less than one I/O per second.",
     OTHER_HOST: "Stopped, because the trial ended early on another host.",
     "revived": "The lost attempt reported again.",
     "no_time": "Not needed: the remaining time of the budget is for the final rounds of the search.",

@@ -19,6 +19,7 @@ from webapp.plans.engines.base import (
 )
 from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
+from webapp.plans.load import LOAD, RAMP_S, LoadShare, is_share
 from webapp.plans.setting_rows import Factor, FactorKind
 from webapp.plans.stop_rule_values import StopRuleText
 from webapp.plans.values import (
@@ -79,6 +80,7 @@ PHRASES = {
     "ioengine": "{}",
     "numjobs": "{} threads",
     "iodepth": "queue depth {}",
+    "load": "load {}",
     "runtime": "{} each",
     "amount": "{} each",
     "passes": "{} passes",
@@ -156,6 +158,15 @@ FACTORS = (
     Factor("nonvectored", "Non-vectored", Switch(), default=False, help="io_uring: read and write, not readv, writev"),
     Factor("numjobs", "Jobs", Count(1, 1024), default=1, help="processes or threads, each with its own queue depth"),
     Factor("iodepth", "Queue depth", Count(1, 4096), default=1, help="of each job"),
+    Factor(
+        LOAD,
+        "Load",
+        LoadShare(),
+        unit="%",
+        kind=FactorKind.OPTION,
+        help="share of the maximum IOPS of the same point; I/Os arrive at random times, and do not wait for each other",
+        example="10%, 25%, 50%, 75%, 90%, 95%, max",
+    ),
     Factor(
         "sync_depth",
         "Depth without a queue",
@@ -298,7 +309,7 @@ _CONVERTED: Mapping[str, Callable[[Value], object]] = {
 }
 # `plans.sizes` gives the point its size, offsets and amount.
 _RELATIVE = ("size_percent", "size_memory", "offset_percent", "offset_increment_percent", "passes")
-_ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches"}.union(_PART_OF)
+_ELSEWHERE = {*_CONVERTED, *_RELATIVE, "drop_caches", LOAD}.union(_PART_OF)
 # Factors whose value is copied into the workload unchanged.
 _PLAIN = {factor.name: _FIELDS.get(factor.name, factor.name) for factor in FACTORS if factor.name not in _ELSEWHERE}
 
@@ -355,7 +366,8 @@ def least_runtime_s(runtime_s: int) -> int:
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
-    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
+    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it. That of a
+    share of the load has no rate yet (`plans.load`).
 
     `seed` is the seed of fio's random offsets.
     """
@@ -370,5 +382,7 @@ def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
             fields[name] = _CONVERTED[name](value)
     if "stop" in point:
         fields.setdefault("least_runtime_s", least_runtime_s(int(point["runtime"] or 0) if "runtime" in point else 0))
+    if is_share(point):
+        fields["ramp_s"] = max(int(point.get("ramp") or 0), RAMP_S)
     work = msgspec.convert(fields | parts, FioWorkload)
     return msgspec.structs.replace(work, files=work.threads) if work.options.own_files else work

@@ -20,6 +20,7 @@ from webapp.plans.factors import CHANGE, FACTORS, STREAMS, STREAMS_ON
 from webapp.plans.grids import grids_of, refuse_unsound
 from webapp.plans.jobfile.jobs import read_job
 from webapp.plans.jobfile.lines import Line, Section
+from webapp.plans.load import LOAD
 from webapp.plans.part_levels import factor_texts, stream_engine
 from webapp.plans.points import Point, with_defaults
 from webapp.plans.streams import EACH, OF_TRIALS, TOGETHER, names_of, own_point
@@ -47,7 +48,8 @@ def write_job_file(document: PlanDocument) -> str:
         together = " whose streams always run together" if streams else ""
         raise Refusal(
             "not_fio",
-            f"A fio job file can contain only parts of fio{together}, not of {', '.join(others)}. Export YAML instead.",
+            f"A fio job file can contain only parts of fio{together} without `load`, not "
+            f"{', '.join(others)}. Export YAML instead.",
         )
     refuse_unsound(document)
     grids = grids_of(document)
@@ -66,15 +68,15 @@ def write_job_file(document: PlanDocument) -> str:
 
 
 def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
-    """The names of the parts that a fio job file cannot contain: those of other engines, and those with streams that
-    also run alone."""
+    """The names of the parts that a fio job file cannot contain: those of other engines, those with streams that also
+    run alone, and those with shares of the load, whose rates follow from other trials."""
     return [part.name for part in document.parts if not _fits(part, factor_texts(document, part))]
 
 
 def _fits(part: Part, texts: Mapping[str, str]) -> bool:
     own = fio.WORKLOAD.engine_name()
     engines = {stream_engine(texts, stream.name) for stream in part.streams} or {engine_name(texts)}
-    return engines == {own} and texts.get(STREAMS, TOGETHER) == TOGETHER
+    return engines == {own} and LOAD not in texts and texts.get(STREAMS, TOGETHER) == TOGETHER
 
 
 def _sections(name: str, point: Point, stated: list[str]) -> Iterator[str]:

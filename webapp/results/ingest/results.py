@@ -8,14 +8,17 @@ from uuid import UUID
 
 import msgspec
 
+from webapp.plans.load import asked_iops, is_share
 from webapp.plans.points import Point, point_key
 from webapp.plans.streams import result_point
 from webapp.results.ingest.parse import BadItem
+from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import BadPacking, Histogram, merge, pack, supported_percentile, unpack
+from worker.contract.workload import AnyWorkload, FioWorkload
 
 # The sum of several streams of one trial. Pure.
 #
@@ -136,6 +139,8 @@ def _of_sum(trial: Trial, streams: Mapping[int, StreamRun], ended_at: datetime) 
         row.device_share = _device_share(row.direction, row.bytes or 0, streams.values())
     if len(streams) == 1:
         _add_metrics(rows, streams[0])
+    if is_share(trial.point):
+        _add_load(rows, trial.workloads[0])
     return rows or ([] if trial.workloads[0].does_io else [_idle_result(of, streams[0], ended_at)])
 
 
@@ -159,6 +164,18 @@ def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
 def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
     if rows:
         rows[-1].metrics = {each["name"]: each["value"] for each in stream.metrics if each["value"] is not None}
+
+
+def _add_load(rows: Sequence[Result], work: AnyWorkload) -> None:
+    """The asked IOPS, and the share of arrivals whose job still had an I/O in flight: by Little's law, as Poisson
+    arrivals see the mean state (R. Wolff: Poisson arrivals see time averages, Operations Research 30, 1982)."""
+    assert isinstance(work, FioWorkload)
+    in_flight = sum((row.iops or 0) * (row.latency_mean_ns or 0) / 1e9 for row in rows)
+    reached, asked = sum(row.iops or 0 for row in rows), asked_iops(work)
+    for row in rows:
+        row.metrics |= {
+            LOAD_ASKED: asked, LOAD_REACHED: 100 * reached / asked, LOAD_DELAYED: 100 * in_flight / work.numjobs,
+        }  # fmt: skip
 
 
 def _streams_of_others(attempt: Attempt) -> dict[int, StreamRun]:

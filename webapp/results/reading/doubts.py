@@ -1,13 +1,18 @@
 """Why a valid result may not be the speed of the drive, in words, with the numbers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import sqrt
 
-from webapp.core.formatting import significant
+from webapp.core.formatting import iops, significant
+from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.reading.rows import ResultRow
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
 from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 
 MIN_FROM_DRIVE = 0.9  # share of the bytes
+MAX_SHORTFALL = 2.0  # percent of the asked IOPS
+MAX_DELAYED = 5.0  # percent of the I/Os
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
 # Labels of an imported test with the words of its doubt and their short form.
 BESIDE_JOBS, JOB_ERROR, CONTRADICTION = "ran beside", "error of the job", "contradiction"
@@ -36,9 +41,26 @@ def doubts(result: ResultRow) -> list[Doubt]:
     for label, (words, short) in _OF_LABELS.items() if result.imported else ():
         if text := result.facts.get(label):
             doubts_of_result.append(Doubt(f"{words} ({text})", short))
+    doubts_of_result += _load(result)
     if doubt := _no_drive(result) or _reflinked(result) or _missed(result) or _purged(result):
         doubts_of_result.append(doubt)
     return doubts_of_result
+
+
+def _load(result: ResultRow) -> Iterator[Doubt]:
+    """Of an open loop. A smaller shortfall than three standard deviations of Poisson arrivals is chance."""
+    asked, reached = result.metrics.get(LOAD_ASKED), result.metrics.get(LOAD_REACHED)
+    if not asked or reached is None:
+        return
+    chance = 300 / sqrt(asked * (result.runtime_ms or 0) / 1000 or 1)
+    if 100 - reached > max(MAX_SHORTFALL, chance):
+        words = f"could not keep up: it reached {significant(reached)} % of {iops(asked)}"
+        yield Doubt(words, "could not keep up")
+    delayed = result.metrics.get(LOAD_DELAYED, 0.0)
+    if delayed > MAX_DELAYED:
+        share = significant(min(delayed, 100))
+        words = f"{share} % of the I/Os waited for an earlier one of their job, so latencies are too low"
+        yield Doubt(words, "latencies too low")
 
 
 def _no_drive(result: ResultRow) -> Doubt | None:

@@ -15,9 +15,12 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
+from webapp.plans.load import at_maximum, is_share
+from webapp.plans.points import point_key
 from webapp.runs.arming import arm, armed_targets, is_armed, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import STOPPED, UNACCEPTED_GRACE_SECONDS, end_finished_run
+from webapp.runs.dispatch.loads import NO_MAXIMUM
 from webapp.runs.dispatch.queue import lock_queue, queued_runs
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -35,9 +38,11 @@ from webapp.runs.states import ENDED_RUN_STATES, cancel_these, locked_run, trans
 
 # Starts a run again: the same plan version on the same targets, all trials or the failed ones.
 #
-# Trials that the failure limit cancelled count as failed.
+# Trials that the failure limit cancelled count as failed, and so do shares of the load without a maximum. The `max`
+# trials of failed shares run again, too.
 
 Key = tuple[str, str, str, int]
+_FAILED = Q(state=TrialState.FAILED) | Q(reason_code__in=[STOPPED, NO_MAXIMUM])
 
 
 def run_again(
@@ -57,7 +62,8 @@ def run_again(
     failed = _failed(run)
     if only_failed and not failed:
         raise Refusal("nothing_failed", f"No trial of run {run.number} failed.")
-    keep = (lambda trial: _key(trial) in failed) if only_failed else None
+    maxima = _maxima(run) if only_failed else set()
+    keep = (lambda trial: _key(trial) in failed or _key(trial)[:3] in maxima) if only_failed else None
     return start_run(
         version=run.version,
         targets=_as_chosen(run),
@@ -76,10 +82,15 @@ def _as_chosen(run: Run) -> list[Target]:
 
 
 def _failed(run: Run) -> set[Key]:
-    rows = run.trials.filter(Q(state=TrialState.FAILED) | Q(reason_code=STOPPED)).values_list(
-        "target", "part", "point_key", "repeat"
-    )
+    rows = run.trials.filter(_FAILED).values_list("target", "part", "point_key", "repeat")
     return {(str(target), part, point_key, repeat) for target, part, point_key, repeat in rows}
+
+
+def _maxima(run: Run) -> set[tuple[str, str, str]]:
+    """The points whose maximum the failed shares of the load need."""
+    failed = run.trials.filter(_FAILED).values_list("target", "part", "point")
+    shares = ((str(target), part, point) for target, part, point in failed if is_share(point))
+    return {(target, part, point_key(at_maximum(point))) for target, part, point in shares}
 
 
 def _key(trial: PlannedTrial) -> Key:

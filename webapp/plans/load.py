@@ -1,0 +1,86 @@
+"""The factor `load`: shares of the IOPS that a point reaches at most. Pure.
+
+    load: [10%, 50%, 90%, max]
+
+`max` is the ordinary job, which keeps its queues full. A share is an open loop: I/Os arrive at random times (Poisson),
+whether or not earlier ones have ended. Its rate is known once the run has measured `max` at the same point.
+
+A job of fio waits for its I/Os in flight before it sleeps until the next arrival, so one job with a deep queue delays
+arrivals. A share therefore runs as many jobs with one I/O in flight each: together, their arrivals are Poisson again,
+and an arrival is delayed only if the last I/O of its own job has not ended. Decision 37 has the measurements.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from webapp.plans.values import Count, Value
+from worker.contract.fio_options import RateProcess
+from worker.contract.workload import FioWorkload
+
+LOAD = "load"
+MAX = 100  # the level `max`
+RAMP_S = 2  # at least: the first I/Os of all jobs arrive at once
+JOBS_PER_IO = 4  # for each I/O that would be in flight if the latency were that of `max`
+MIN_JOBS, MAX_JOBS = 16, 128
+MORE_JOBS = 1.25  # fio's rates are whole numbers, so up to so many times the jobs are tried for the nearest rate
+
+
+@dataclass(frozen=True)
+class LoadShare(Count):
+    """Percent of the maximum; 100 is `max`."""
+
+    low: int = 1
+    high: int = MAX
+    suffix: str = " %"
+
+    def parse(self, text: str) -> Value:
+        return MAX if text.strip().lower() == "max" else super().parse(text)
+
+    def format(self, value: Value) -> str:
+        return "max" if value == MAX else super().format(value)
+
+    def write(self, value: Value) -> str:
+        return "max" if value == MAX else f"{value}%"
+
+
+def is_share(point: Mapping[str, object]) -> bool:
+    """Whether its trials are open loops."""
+    return point.get(LOAD, MAX) != MAX
+
+
+def at_maximum(point: Mapping[str, Value]) -> dict[str, Value]:
+    """The point whose IOPS the shares refer to."""
+    return {**point, LOAD: MAX}
+
+
+def open_loop(work: FioWorkload, percent: int, maximum: Sequence[float]) -> FioWorkload | None:
+    """The workload at this share. `maximum`: IOPS of each direction, reads first. None if a direction would have less
+    than one I/O per second, fio's smallest rate."""
+    wanted = [iops * percent / 100 for iops in maximum]
+    slowest = int(min(wanted))
+    if slowest < 1:
+        return None
+    least = min(max(MIN_JOBS, math.ceil(JOBS_PER_IO * work.depth * percent / 100)), MAX_JOBS, slowest)
+    most = min(int(least * MORE_JOBS), slowest)
+    jobs = min(range(least, most + 1), key=lambda count: max(_rounding(iops, count) for iops in wanted))
+    rates = [round(iops / jobs) for iops in wanted]
+    options = replace(
+        work.options,
+        rate_iops=rates[0],
+        write_rate_iops=rates[1] if len(rates) > 1 else None,
+        rate_process=RateProcess.POISSON,
+    )
+    return replace(work, numjobs=jobs, iodepth=1, options=options)
+
+
+def _rounding(iops: float, jobs: int) -> float:
+    """The relative error of whole rates."""
+    return abs(jobs * round(iops / jobs) / iops - 1)
+
+
+def asked_iops(work: FioWorkload) -> int:
+    """The rate of an open loop, over all jobs and directions."""
+    return work.numjobs * ((work.options.rate_iops or 0) + (work.options.write_rate_iops or 0))

@@ -1,0 +1,125 @@
+"""The factor `load`: its levels, the order of its trials, the workload of a share, and what it refuses."""
+
+import pytest
+from msgspec.structs import replace
+
+from webapp.core.errors import Refusal
+from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, import_plan
+from webapp.plans.expand import expand
+from webapp.plans.grids import document_problems
+from webapp.plans.jobfile import write_job_file
+from webapp.plans.load import MAX, MAX_JOBS, MORE_JOBS, RAMP_S, asked_iops, is_share, open_loop
+from webapp.plans.tests.helpers import device, document
+from worker.contract.fio_options import RateProcess
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, SyncDepth, TargetKind
+from worker.recipes.fio.problems import problems
+
+LOADS = {"pattern": "randread", "iodepth": "4, 32", "load": "10%, 50%, 90%"}
+
+
+def plan(factors: dict[str, str] | None = None, **given: object) -> PlanDocument:
+    rules = given.pop("rules", ())
+    return document(Part(name="Loads", factors=LOADS | (factors or {}), rules=rules), **given)  # type: ignore[arg-type]
+
+
+def refused(made: PlanDocument) -> list[str]:
+    return [problem.place.rpartition(".")[2] for problem in document_problems(made)]
+
+
+def test_the_maximum_is_added_and_is_measured_before_all_shares() -> None:
+    trials = expand(plan(repeats=3), [device()], seed=1).trials
+    shares = [is_share(trial.point) for trial in trials]
+    assert shares == [False] * 6 + [True] * 18
+    assert {trial.point["load"] for trial in trials} == {10, 50, 90, MAX}
+    assert [trial.index for trial in trials] == list(range(24))
+    assert [trial.point["load"] for trial in trials[6:12]] != sorted(trial.point["load"] for trial in trials[6:12])  # type: ignore[type-var]
+
+
+def test_a_share_has_a_ramp_and_the_maximum_is_the_ordinary_job() -> None:
+    by_load = {trial.point["load"]: trial.workload for trial in expand(plan(), [device()], seed=1).trials}
+    ramps = {load: work.ramp_s for load, work in by_load.items() if isinstance(work, FioWorkload)}
+    assert ramps == {10: RAMP_S, 50: RAMP_S, 90: RAMP_S, MAX: 0}
+
+
+def test_the_text_is_kept_in_yaml_and_job_files_are_refused() -> None:
+    made = plan()
+    assert import_plan(export_plan(made)) == made
+    with pytest.raises(Refusal) as refusal:
+        write_job_file(made)
+    assert refusal.value.code == "not_fio"
+
+
+@pytest.mark.parametrize(
+    ("factors", "place"),
+    [
+        ({"pattern": "read"}, "load"),
+        ({"pattern": "randread, randtrim"}, "load"),
+        ({"rate_iops": "100"}, "rate_iops"),
+        ({"rate": "1M"}, "rate"),
+        ({"thinktime": "1ms"}, "thinktime"),
+        ({"latency_target": "1ms"}, "latency_target"),
+        ({"io_submit_mode": "offload"}, "io_submit_mode"),
+        ({"amount": "1G"}, "amount"),
+        ({"stop": "confidence 2%"}, "stop"),
+        ({"block_split": "4k/50:8k/50"}, "block_split"),
+        ({"sqthread_poll": "off, on"}, "sqthread_poll"),
+        ({"at_once": "1, 2"}, "at_once"),
+        ({"offset_increment": "1G"}, "offset_increment"),
+        ({"engine": "pgbench"}, "load"),
+        ({"load": "0%"}, "load"),
+        ({"load": "110%"}, "load"),
+    ],
+)
+def test_what_would_change_the_arrivals_is_refused(factors: dict[str, str], place: str) -> None:
+    assert place in refused(plan(factors))
+
+
+def test_what_would_leave_out_trials_is_refused() -> None:
+    assert refused(plan(goal="highest iops", repeats=1)) == ["load"]
+    assert refused(plan(spread_percent=5)) == ["load"]
+    assert refused(plan(decide_percent=5)) == ["load"]
+    assert refused(plan(rules=("except iodepth=4;load=max",))) == ["load"]
+
+
+def test_a_stream_cannot_have_a_load() -> None:
+    streams = (
+        PartStream(name="a", factors={"pattern": "randread", "load": "10%"}),
+        PartStream(name="b", factors={"pattern": "randwrite"}),
+    )
+    assert "load" in refused(document(Part(name="Two", factors={}, streams=streams)))
+
+
+WORK = FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=10, size_bytes=2**26, seed=1)
+
+
+@pytest.mark.parametrize("most", [40, 150, 5_000, 43_210, 812_345])
+@pytest.mark.parametrize("percent", [10, 50, 95])
+def test_the_rates_of_all_jobs_are_the_share(most: float, percent: int) -> None:
+    work = open_loop(WORK, percent, [most])
+    assert work is not None
+    wanted = most * percent / 100
+    assert asked_iops(work) == pytest.approx(wanted, rel=0.01, abs=0.5)
+    assert (work.iodepth, work.options.rate_process) == (1, RateProcess.POISSON)
+    assert work.numjobs <= MAX_JOBS * MORE_JOBS
+    assert not problems(work, TargetKind.BLOCK)
+
+
+def test_each_direction_of_a_mix_has_its_share() -> None:
+    mix = replace(WORK, pattern=Pattern.RANDRW, read_percent=70)
+    work = open_loop(mix, 50, [7_000, 3_000])
+    assert work is not None
+    assert work.numjobs * (work.options.rate_iops or 0) == pytest.approx(3_500, rel=0.02)
+    assert work.numjobs * (work.options.write_rate_iops or 0) == pytest.approx(1_500, rel=0.02)
+    assert not problems(work, TargetKind.BLOCK)
+
+
+def test_threads_of_an_engine_without_a_queue_have_depth_one() -> None:
+    threads = replace(WORK, ioengine=IoEngine.PSYNC, sync_depth=SyncDepth.THREADS)
+    work = open_loop(threads, 90, [5_000])
+    assert work is not None
+    assert work.threads == work.numjobs
+
+
+def test_a_share_below_one_io_per_second_is_none() -> None:
+    assert open_loop(WORK, 10, [9.9]) is None
+    assert open_loop(WORK, 10, [1_000, 5]) is None

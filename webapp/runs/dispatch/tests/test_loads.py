@@ -1,0 +1,150 @@
+"""Shares of the load: their rates follow from the results of the `max` trials of the same run."""
+
+import msgspec
+import pytest
+
+from webapp.hosts.models import Host
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.load import MAX, asked_iops
+from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
+from webapp.results.models import Result
+from webapp.results.reading.doubts import doubts
+from webapp.results.reading.rows import read_rows
+from webapp.runs.actions.run_actions import run_again
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.models import Attempt, AttemptKind, Run, TrialState
+from webapp.runs.services import start_run
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, failed, queued_orders, run_to_the_end, say
+from worker.contract.orders import TrialOrder
+from worker.contract.workload import FioWorkload
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture
+def run() -> Run:
+    """Shares of 10 % and 90 %, with two repeats: two trials at the maximum, then four shares."""
+    document = PlanDocument(
+        title="Loads", repeats=2, retries=1,
+        common={"size": "64M", "runtime": "10s", "pattern": "randread", "iodepth": "8"},
+        parts=(Part(name="one", factors={"load": "10%, 90%"}),),
+    )  # fmt: skip
+    return start_run(version=a_version(document), targets=[a_target()], by=None)
+
+
+def under_way(host: Host) -> Attempt:
+    dispatch_host(host.pk)
+    return Attempt.objects.filter(host=host, ended_at=None).get()
+
+
+def measure(host: Host, iops: float, latency_ms: float = 1.0) -> Attempt:
+    attempt = under_way(host)
+    (read,) = RESULT.directions
+    read = msgspec.structs.replace(read, iops=iops, latency_mean_ns=latency_ms * 1e6)
+    run_to_the_end(host, attempt, result=msgspec.structs.replace(RESULT, directions=(read,)))
+    return attempt
+
+
+def fail(host: Host) -> None:
+    say(host, under_way(host), (1, (ACCEPTED,)), (2, (failed(),)))
+
+
+def states(run: Run) -> list[tuple[int, str]]:
+    return [(trial.point["load"], trial.state) for trial in run.trials.order_by("index")]
+
+
+def order_of(host: Host, attempt: Attempt) -> FioWorkload:
+    (order,) = (order for order in queued_orders(host) if order.attempt == str(attempt.pk))
+    assert isinstance(order, TrialOrder)
+    (stream,) = order.streams
+    assert isinstance(stream.workload, FioWorkload)
+    return stream.workload
+
+
+def test_a_share_is_of_the_mean_maximum_and_is_what_the_worker_gets(run: Run) -> None:
+    host = run.targets.get().host
+    measure(host, 4_000)
+    measure(host, 6_000)
+    attempt = under_way(host)
+    assert attempt.trial is not None
+    percent, work = attempt.trial.point["load"], order_of(host, attempt)
+    assert asked_iops(work) == pytest.approx(5_000 * percent / 100, rel=0.01)
+    assert attempt.trial.workloads == (work,)
+    assert (work.iodepth, work.ramp_s) == (1, 2)
+
+
+def test_invalid_trials_do_not_count(run: Run) -> None:
+    host = run.targets.get().host
+    measure(host, 4_000)
+    Result.objects.filter(run=run).update(invalid=True)
+    measure(host, 6_000)
+    attempt = under_way(host)
+    assert attempt.trial is not None
+    assert asked_iops(order_of(host, attempt)) == pytest.approx(60 * attempt.trial.point["load"], rel=0.01)
+
+
+def test_a_new_attempt_of_a_share_has_the_same_rate(run: Run) -> None:
+    host = run.targets.get().host
+    measure(host, 5_000)
+    measure(host, 5_000)
+    first = under_way(host)
+    work = order_of(host, first)
+    say(host, first, (1, (ACCEPTED,)), (2, (failed(code="worker_died"),)))
+    second = under_way(host)
+    assert second.trial_id == first.trial_id
+    assert order_of(host, second) == work
+
+
+def test_without_a_maximum_the_shares_are_not_started(run: Run) -> None:
+    host = run.targets.get().host
+    fail(host)
+    fail(host)
+    closing = under_way(host)
+    assert closing.kind == AttemptKind.CLOSE_RUN
+    shares = run.trials.exclude(point__load=MAX)
+    assert set(shares.values_list("state", "reason_code")) == {(TrialState.CANCELLED, "no_maximum")}
+    assert shares[0].reason
+
+
+def test_a_share_below_one_io_per_second_is_not_started(run: Run) -> None:
+    host = run.targets.get().host
+    measure(host, 8)
+    measure(host, 8)
+    while (attempt := under_way(host)).kind == AttemptKind.TRIAL:
+        run_to_the_end(host, attempt)
+    assert set(run.trials.filter(point__load=10).values_list("reason_code", flat=True)) == {"rate_too_low"}
+    assert set(run.trials.filter(point__load=90).values_list("state", flat=True)) == {TrialState.DONE}
+
+
+def test_failed_shares_run_again_with_their_maximum(run: Run) -> None:
+    host = run.targets.get().host
+    for _ in range(5):
+        measure(host, 5_000)
+    fail(host)
+    say(host, under_way(host), (1, (ACCEPTED,)), (2, (DONE,)))
+    again = run_again(run=run, by=None, only_failed=True)
+    (share,) = again.trials.exclude(point__load=MAX)
+    assert share.point_key == run.trials.get(state=TrialState.FAILED).point_key
+    assert again.trials.filter(point__load=MAX).count() == 2
+
+
+@pytest.mark.parametrize(
+    ("reached", "latency_ms", "expected"),
+    [(4_500, 0.1, []), (4_000, 0.1, ["could not keep up"]), (4_500, 5.0, ["latencies too low"])],
+)
+def test_a_result_says_whether_the_load_was_as_asked(
+    run: Run, reached: float, latency_ms: float, expected: list[str]
+) -> None:
+    host = run.targets.get().host
+    measure(host, 5_000)
+    measure(host, 5_000)
+    while Result.objects.filter(run=run, point__load=90).count() < 1:
+        measure(host, reached, latency_ms)
+    (row,) = read_rows(Result.objects.filter(run=run, point__load=90))
+    assert row.metrics[LOAD_ASKED] == pytest.approx(4_500, rel=0.01)
+    assert row.metrics[LOAD_REACHED] == pytest.approx(100 * reached / row.metrics[LOAD_ASKED])
+    assert row.metrics[LOAD_DELAYED] > 0
+    shorts = [doubt.short for doubt in doubts(row)]
+    assert [short for short in ("could not keep up", "latencies too low") if short in shorts] == expected
