@@ -193,13 +193,16 @@ def _state(found: Trend, target: Target, step: Step | None) -> State:
     return State.SHORT if found.runs_missing else State.STEADY
 
 
-def summaries(host: Host | None = None) -> list[Row]:
-    """All trends with values at targets in a policy (of one host), hosts and targets by name. One query."""
+def summaries(host: Host | None = None, newest: Run | None = None) -> list[Row]:
+    """All trends with values at targets in a policy (of one host, or that end with this run), hosts and targets by
+    name. One query."""
     rows = TrendSummary.objects.filter(
         version=VERSION, plan__deleted_at=None, target__in_policy=True, target__host__archived_at=None
     ).exclude(content={})
     if host is not None:
         rows = rows.filter(target__host=host)
+    if newest is not None:
+        rows = rows.filter(plan__versions=newest.version_id, newest_run=newest.number)
     rows = rows.select_related("plan", "target__host").order_by("target__host__slug", "target__slug", "plan__title")
     return list(_rows(rows))
 

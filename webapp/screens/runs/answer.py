@@ -3,14 +3,20 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.run_answer import BETWEEN_CHARTS
+from webapp.analysis.words import PERCENT, shown
 from webapp.plans.document import Order
+from webapp.results.metrics import METRICS
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.screens.findings import FindingList, as_heading
 from webapp.screens.outcome import Outcome
 from webapp.screens.runs.live import SettingRow
+from webapp.screens.trend.claims import change_of, trend_address
+from webapp.trends.summaries import State, summaries
 
 ENOUGH_REPEATS = 3  # for a claim
 PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
@@ -74,6 +80,7 @@ def trust(
 class Caution:
     text: str
     code: str = ""
+    trend: str = ""  # address
 
 
 def warnings(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome) -> Iterator[Caution]:
@@ -87,9 +94,21 @@ def warnings(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], 
     for row in settings:
         if row.trouble:
             yield Caution(f"{row.name} of {row.device or row.host} on {row.host}: {row.put_back}.")
+    yield from _steps(run)
     for caution in dict.fromkeys(line.caution for line in outcome.lines if line.caution):
         yield Caution(caution)
     invalid = sum(bool(trial.invalid_reason) for trial in trials)
     if invalid and not run.invalid_reason:
         words = "trials are" if invalid > 1 else "trial is"
         yield Caution(f"{invalid} {words} marked as invalid and left out of comparisons.")
+
+
+def _steps(run: Run) -> Iterator[Caution]:
+    """A trend that got slower, as the overview says, on its newest run: against the run before, it may be unchanged."""
+    for row in summaries(newest=run):
+        step = row.summary.step
+        if row.summary.state is State.SLOWER and step:
+            values = f"{METRICS[row.summary.metric].label} {shown(step.ratio, PERCENT)}"
+            cause = f": {change_of(step).cause}" if step.changed else ""
+            since = f"since {timezone.localtime(step.at):%Y-%m-%d}{cause}"
+            yield Caution(f"{row.target} got slower: {values} {since}.", trend=trend_address(row.plan, row.target))

@@ -14,13 +14,15 @@ from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
-from webapp.runs.models import Run, Trial, TrialState
+from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.screens.findings import FindingList, below_heading
 from webapp.screens.runs.answer import heading, trust
 from webapp.screens.runs.multiples import Chart, multiples_of
+from webapp.screens.trend.claims import trend_address
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, START, Lab
+from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
 
 DEPTHS = (1, 4, 16)
@@ -228,6 +230,16 @@ def test_warnings_stand_at_full_size(operator: Client, run: Run) -> None:
     assert any(text.startswith("1 of ") for text in texts)
     mark_run(run=run, reason="wrong cable", by=None)
     assert any("wrong cable" in warning.text for warning in shown(operator, run)["warnings"])
+
+
+def test_the_newest_run_of_a_trend_that_got_slower_says_so(operator: Client, db: None) -> None:
+    """The run before it was slow, too, so the findings of the run alone are that nothing has changed."""
+    nights = Nights(a_version(), a_target(a_host("a"), "scratch"))
+    runs = [nights.run(level) for level in (*[1000.0] * 8, *[800.0] * 5)]
+    Run.objects.update(state=RunState.DONE)
+    make_due(60)
+    trends = [[warning.trend for warning in shown(operator, run)["warnings"]] for run in runs[-2:]]
+    assert trends == [[], [trend_address(nights.version.plan, nights.target)]]
 
 
 def test_a_run_without_results_says_so(operator: Client, db: None) -> None:
