@@ -46,6 +46,7 @@ SENTENCES: dict[str, str] = {
     "run.end_exploration": "ended the exploration of {object} on one host: the remaining time is for its final rounds",
     "run.skip_repeats": "ended {object} on one host: the interval of each point is narrow enough",
     "run.skip_rounds": "ended the rounds of a part of {object} on one host: its tracked points are steady",
+    "run.skip_shares": "cancelled shares of the load of {object}, whose rate cannot be set",
     "run.stop_host": "stopped {object} on one host after too many failures",
     "run.stop_part": "stopped a part of {object} on one target after too many failures",
     "run.cancel": "cancelled {object}",

@@ -46,9 +46,10 @@ def write_job_file(document: PlanDocument) -> str:
     if others := parts_unfit_for_job_files(document):
         streams = any(part.streams for part in document.parts)
         together = " whose streams always run together" if streams else ""
+        without = " without `load`" if document.names(LOAD) else ""
         raise Refusal(
             "not_fio",
-            f"A fio job file can contain only parts of fio{together} without `load`, not "
+            f"A fio job file can contain only parts of fio{together}{without}, not of "
             f"{', '.join(others)}. Export YAML instead.",
         )
     refuse_unsound(document)
