@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help demo stop clean status test test-quick check bench bench-ingest bench-import bench-size fuzz truth truth-search truth-statistics findings faults presets lab
+.PHONY: docs wheelhouse distributions screens server-check compose-env compose-check help release demo stop clean status test test-quick check bench bench-ingest bench-import bench-size fuzz truth truth-search truth-statistics findings faults presets lab
 MAKEFLAGS += --no-print-directory
 # Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,6 +55,7 @@ check-format:
 check-imports:
 	$(PYTHON) .venv/bin/lint-imports --no-cache
 check-migrations:
+	@test ! -e dev/release/migrations.sha256 || sha256sum --check --quiet --strict dev/release/migrations.sha256
 	$(PYTHON) -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 check-tsc:
 	$(DEV).payload_types
@@ -124,6 +125,10 @@ distributions: ## install the worker in throw-away roots (ARGS="debian-12 debian
 server-check: ## install the server in a bare Debian 12 (systemd-nspawn), use, move, upgrade and restore it; requires root
 	@.ci/setup --tests
 	@$(DEV).server_check $(ARGS)
+
+release: ## build the wheels, archives, images, bill of materials and checksums of this version into .build/release
+	@.ci/setup --tests
+	@$(DEV).release
 
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env

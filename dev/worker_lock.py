@@ -6,8 +6,9 @@ for every Python and machine of `webapp.hosts.wheelhouse`. Run it after a change
 
 import hashlib
 import tempfile
+import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -46,12 +47,15 @@ def constraints() -> dict[str, str]:
 
 def required_names() -> set[str]:
     """The worker's requirements, theirs, and so on."""
-    import tomllib
-
     project = tomllib.loads((REPOSITORY / "worker/pyproject.toml").read_text())["project"]
-    names: set[str] = set(ALSO)
-    for need in map(Requirement, project["dependencies"]):
-        _collect(need, names)
+    return {*ALSO, *with_requirements(project["dependencies"])}
+
+
+def with_requirements(requirements: Iterable[str]) -> set[str]:
+    """The canonical names of installed packages, of their requirements, and so on."""
+    names: set[str] = set()
+    for requirement in requirements:
+        _collect(Requirement(requirement), names)
     return names
 
 

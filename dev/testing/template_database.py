@@ -18,6 +18,8 @@ def django_db_modify_db_settings(
     """
     facts, name = connection.settings_dict, connection.settings_dict["NAME"]
     facts["TEST"]["TEMPLATE"] = template = f"template_{name}"
+    from webapp.results.retention import create_partitions
+
     with django_db_blocker.unblock(), connection._nodb_cursor() as cursor:
         cursor.execute("SELECT pg_advisory_lock(1)")
         cursor.execute("SELECT 1 FROM pg_database WHERE datname = %s", [template])
@@ -25,5 +27,6 @@ def django_db_modify_db_settings(
             cursor.execute(f"CREATE DATABASE {connection.ops.quote_name(template)}")
             facts["NAME"] = template
             call_command("migrate", interactive=False, verbosity=0)
+            create_partitions()  # as the server does each day; tests write samples without the ingest
             connection.close()  # PostgreSQL copies a database only while nobody is connected to it
             facts["NAME"] = name

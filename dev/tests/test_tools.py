@@ -98,6 +98,7 @@ TESTED: Mapping[str, str] = {
     "faults": "dev/faults/tests/test_faults.py",
     "compose-env": "webapp/tests/test_containers.py",
     "compose-check": "webapp/tests/test_containers.py",
+    "release": "dev/release/tests/test_release.py",
     "wheelhouse": "webapp/hosts/tests/test_wheelhouse.py",
     "test": "dev/testing/tests/test_runner.py",
     "test-quick": "dev/testing/tests/test_runner.py",
@@ -135,6 +136,8 @@ def test_every_module_that_is_a_command_is_called_by_a_make_target_or_run_here()
         "dev.faults.proxy",
         "dev.faults.behind_controller",  # `make faults` starts them; dev/faults/tests
         "dev.job_file_proof",  # dev/tests/test_job_file_proof.py
+        "dev.release.prepare",
+        "dev.release.squash",  # dev/release/tests
         "dev.worker_lock",  # webapp/tests/test_worker_lock.py
     }
     assert commands - called - {smoke.module for smoke in SMOKES} - scripts == set()

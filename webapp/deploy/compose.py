@@ -111,7 +111,7 @@ def main(command: str) -> int:
         write_environment(CLONE / ".env")
         say("Wrote .env. Next: docker compose up --build --detach")
         return 0
-    tool = _compose_tool()
+    tool = compose_tool()
     if tool is None:
         complain("compose-check was NOT made: there is no Docker engine that answers here, or no docker compose.")
         return NO_ENGINE
@@ -119,7 +119,7 @@ def main(command: str) -> int:
         return _Check(tool, Path(folder)).run()
 
 
-def _compose_tool() -> list[str] | None:
+def compose_tool() -> list[str] | None:
     """`docker compose`, else `docker-compose`; None where neither or no engine is there."""
     if (
         shutil.which("docker") is None

@@ -57,10 +57,10 @@ def test_a_stored_hash_is_never_replaced() -> None:
 
 @pytest.mark.usefixtures("stored")
 def test_migrate_stores_the_hash_of_a_migration_that_it_applies() -> None:
-    call_command("migrate", "trends", "0001", fake=True, verbosity=0)
-    assert not MigrationHash.objects.filter(pk="trends.0002_summaries").exists()
-    call_command("migrate", "trends", fake=True, verbosity=0)
-    assert MigrationHash.objects.filter(pk="trends.0002_summaries").exists()
+    call_command("migrate", "schedules", "zero", fake=True, verbosity=0)
+    assert not MigrationHash.objects.filter(pk="schedules.0001_initial").exists()
+    call_command("migrate", "schedules", fake=True, verbosity=0)
+    assert MigrationHash.objects.filter(pk="schedules.0001_initial").exists()
 
 
 @pytest.mark.usefixtures("edited")
