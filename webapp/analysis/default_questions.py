@@ -30,6 +30,7 @@ from webapp.plans.factors import (
     FactorKind,
     stream_and_factor,
 )
+from webapp.plans.load import LOAD
 from webapp.plans.points import follow_from, varying
 from webapp.plans.values import Value
 from webapp.results.metrics import IOPS, default_metric
@@ -94,8 +95,10 @@ def questions_of_run(rows: Sequence[ResultRow]) -> tuple[Chosen, ...]:
 
 
 def load_questions(measured: Sequence[TargetPoint]) -> list[Chosen]:
-    """Of the highest values: if block sizes vary, of IOPS and of bandwidth, because each is highest at other sizes."""
-    load = replace(_Measured(measured).load(), metric=_metric(measured))
+    """Of the highest values: if block sizes vary, of IOPS and of bandwidth, because each is highest at other sizes. Of
+    shares of the load, what the latency is."""
+    chosen = _Measured(measured).load()
+    load = replace(chosen, metric="latency_p99" if chosen.x == LOAD else _metric(measured))
     has_both = not load.metric and BLOCK in varying([each.point for each in measured])
     return [load, replace(load, metric="bytes_per_s")] if has_both else [load]
 
@@ -227,14 +230,15 @@ class _Measured:
         return Chosen(x, series, STREAM if STREAM in self._names else "", {}, about=series)
 
     def load(self) -> Chosen:
-        """Axes of load: the one with the most levels is x, the others are series, as far as one chart can show them."""
+        """Axes of load: shares of the load are x, else the one with the most levels; the others are series, as far as
+        one chart can show them."""
         parts = [name for name in varying_parts(self._layouts) if name in NUMBERS] if not self._layout_parts() else []
         axes = [*(name for name in self._rest({self._panel}) if name != LAYOUT), *parts]
         several = [TARGET] if self._several else []
         if not axes:
             x = self._panel if self._panel and not several else _constant(self._points)
             return Chosen(x, ",".join(several), "" if x == self._panel else self._panel, {})
-        x = (parts or [_most_levels(axes, self._points)])[0]
+        x = LOAD if LOAD in axes else (parts or [_most_levels(axes, self._points)])[0]
         series = [*several, *(name for name in axes if name != x)]
         lines = prod(len(self._targets) if name == TARGET else _count(name, self._points) for name in series)
         if len(series) > MAX_SERIES_FACTORS or lines > READABLE:

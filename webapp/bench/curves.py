@@ -20,6 +20,7 @@ from webapp.bench.products import Product
 from webapp.bench.workloads import P95, P99, Panel, Workload, factor_words, in_words, level_text, naming, number_of
 from webapp.core.statistics import Summary, summarise
 from webapp.plans.factors import FACTORS
+from webapp.plans.load import LOAD
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.reading.rows import ResultRow
@@ -97,10 +98,10 @@ def _summaries(metric: Metric, rows: Mapping[Product, Sequence[ResultRow]]) -> I
         yield summarise(list(cells[key].values.values()), cells[key].step) if cells else None
 
 
-# Curves over queue depth, jobs, block size, and labels of imports that are numbers with a unit, such as a fill level:
+# Curves over queue depth, jobs, block size, shares of the load, and labels of imports that are numbers with a unit, such as a fill level:
 # workloads that differ in this factor alone.
 
-AXES = (DEPTH, BLOCK, JOBS)
+AXES = (DEPTH, BLOCK, JOBS, LOAD)
 MIN_LEVELS = 3  # two points are in the bars already
 _USUAL_BLOCK = 4 * KIB
 

@@ -14,9 +14,10 @@ from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.workloads import MAIN, RATE, Panel, factor_words, in_words
+from webapp.plans.load import LOAD
 from webapp.results.metrics import METRICS
 
-LOADS = (DEPTH, JOBS)
+LOADS = (LOAD, DEPTH, JOBS)  # open loops first: a closed loop hides how long clients would wait
 MIN_POINTS = 3
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
@@ -40,7 +41,7 @@ def _of_patterns(comparison: SideBySide) -> Iterator[LoadCurve]:
 
 
 def _loads(curves: Iterable[Curve]) -> list[Curve]:
-    """The shown curve over queue depth, then that over jobs."""
+    """The shown curve over shares of the load, then that over queue depth, then that over jobs."""
     return sorted(
         (curve for curve in curves if curve.is_shown and curve.factor in LOADS),
         key=lambda curve: LOADS.index(curve.factor),

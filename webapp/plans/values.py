@@ -152,7 +152,7 @@ class Microseconds:
 
 @dataclass(frozen=True)
 class Count:
-    """A whole number; `suffix` is shown after it."""
+    """A whole number; `suffix` is shown after it, without its plural of 1."""
 
     low: int = 0
     high: int = 2**31
@@ -160,13 +160,15 @@ class Count:
     numeric: bool = True
 
     def parse(self, text: str) -> Value:
-        plain = text.strip().removesuffix(self.suffix.strip()).strip() if self.suffix else text.strip()
+        plain = text.strip()
+        for suffix in (self.suffix.strip(), self.suffix.strip().removesuffix("s")):
+            plain = plain.removesuffix(suffix).strip()
         if not re.fullmatch(r"[0-9]{1,19}", plain, re.ASCII):
             raise ValueRefused(f"`{text.strip()}` is not a whole number")
         return _in_range(int(plain), self.low, self.high, self)
 
     def format(self, value: Value) -> str:
-        return f"{value}{self.suffix}"
+        return f"{value}{self.suffix.removesuffix('s') if value == 1 else self.suffix}"
 
     def write(self, value: Value) -> str:
         return str(value)
