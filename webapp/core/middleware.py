@@ -143,14 +143,23 @@ def refuse_nul(get_response: Answer) -> Answer:
 UNSTORABLE = "The request has a value that cannot be stored, such as a NUL, or a number that is too large. Correct it."
 
 
+FORM_ONLY = "A form sends to this address; it cannot be opened. Go back to the page with the form."
+
+
 class RefusedValues:
-    """Middleware: 422 for a Refusal that the page does not show itself, and for a value that PostgreSQL refuses."""
+    """Middleware: 422 for a Refusal that the page does not show itself, and for a value that PostgreSQL refuses; words
+    for the address of a form that somebody opens, because Django's answer is an empty page."""
 
     def __init__(self, get_response: Answer) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self.get_response(request)
+        response = self.get_response(request)
+        if response.status_code == 405 and request.method == "GET" and not request.path.startswith("/api/"):
+            words = _text(FORM_ONLY, 405)
+            words.headers["Allow"] = response.headers["Allow"]
+            return words
+        return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
         if isinstance(exception, Refusal):
