@@ -32,6 +32,7 @@ from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, all_answered, answered
 from webapp.plans.document import read
 from webapp.plans.factors import AT_ONCE
+from webapp.plans.load import LOAD
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
@@ -211,6 +212,8 @@ def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Findin
     for chosen, made in compared:
         further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
         own = [each for each in made.findings if not _is_of_another_question(made, each, asked - {chosen.about})]
+        if made.x == LOAD:  # its sentence says where the latency rises; that it rises is no news
+            own = []
         for finding in (*(_differences(made) if chosen.about else ()), *own, *further):
             names = {finding.sentence, _evidence(made, finding)}
             if seen.isdisjoint(names):

@@ -98,8 +98,8 @@ def _summaries(metric: Metric, rows: Mapping[Product, Sequence[ResultRow]]) -> I
         yield summarise(list(cells[key].values.values()), cells[key].step) if cells else None
 
 
-# Curves over queue depth, jobs, block size, shares of the load, and labels of imports that are numbers with a unit, such
-# as a fill level: workloads that differ in this factor alone.
+# Curves over queue depth, jobs, block size, shares of the load, and labels of imports that are numbers with a unit,
+# such as a fill level: workloads that differ in this factor alone.
 
 AXES = (DEPTH, BLOCK, JOBS, LOAD)
 MIN_LEVELS = 3  # two points are in the bars already

@@ -25,7 +25,7 @@ def measured(lab: Lab, **p99_us: float) -> str:
             Result.objects.filter(pk=result.pk).update(p99_ns=p99 * 1000)
     Run.objects.filter(pk=lab.run.pk).update(state=RunState.DONE)
     answer = run_answer(lab.run)
-    assert answer.conclusion is Conclusion.NONE
+    assert (answer.conclusion, answer.findings) == (Conclusion.NONE, ())
     return answer.claim
 
 
