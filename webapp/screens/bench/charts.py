@@ -162,7 +162,7 @@ class LoadTable:
     """`rows`: the level, and the values of each product of the chart; "" where it was not measured."""
 
     name: str
-    words: str
+    caption: str
     title: str
     level: str
     products: tuple[str, ...]
@@ -181,7 +181,7 @@ def load_table(load: LoadCurve, products: Sequence[BenchProduct]) -> LoadTable:
     ]
     return LoadTable(
         name=load.name,
-        words=load.words,
+        caption=" · ".join(filter(None, (load.words, "grey: limits from findings" if load.bands else ""))),
         title="Load curve" if load.has_latency else "By block size",
         level=load.level_label,
         products=tuple(names[series.product] for series in load.series),

@@ -62,6 +62,7 @@ def _headline(group: Group, kind: str, among: str) -> tuple[str, str]:
             metric.lower_is_better
         ) else f"The lowest is {value}."
     next_one = group.order.ranked[1].ratio
+    kind += among
     further = f"{ratio(next_one.value)} the next {kind}" if next_one else f"ahead of the next {kind}"
     if metric.lower_is_better:
         further = f"The next {kind} has {ratio(next_one.value)}" if next_one else f"Ahead of the next {kind}"
