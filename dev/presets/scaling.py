@@ -19,6 +19,7 @@ from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import CHANGE, FACTORS, HOSTS_AT_ONCE
 from webapp.plans.grids import part_grid
+from webapp.plans.load import LOAD
 from webapp.plans.points import Point, layout_of
 from webapp.plans.rules import TRACK
 from webapp.plans.sizes import MEMORY, with_smaller_sizes
@@ -81,6 +82,8 @@ def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
     streams = tuple(
         msgspec.structs.replace(stream, factors=_shorter(stream.factors, scale, common)) for stream in part.streams
     )
+    if LOAD in factors:  # rules may not choose among them: a share needs its maximum
+        factors = {**factors, LOAD: "50%, max"}
     return msgspec.structs.replace(part, factors=factors, rules=rules, before=before, streams=streams)
 
 

@@ -136,6 +136,9 @@ def test_every_module_that_is_a_command_is_called_by_a_make_target_or_run_here()
         "dev.faults.proxy",
         "dev.faults.behind_controller",  # `make faults` starts them; dev/faults/tests
         "dev.job_file_proof",  # dev/tests/test_job_file_proof.py
+        "dev.truth.grid_recording",
+        "dev.truth.measured_grids",
+        "dev.truth.stop_rules",  # dev/truth/tests
         "dev.release.prepare",
         "dev.release.squash",  # dev/release/tests
         "dev.worker_lock",  # webapp/tests/test_worker_lock.py

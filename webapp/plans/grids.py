@@ -14,7 +14,7 @@ from itertools import chain
 from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.engines import ENGINE, ENGINES, engine_name, engine_of, fio
+from webapp.plans.engines import ENGINE, ENGINES, engine_name, engine_of
 from webapp.plans.engines.base import Levels, PlanEngine
 from webapp.plans.factors import (
     ALTERNATIVES,
@@ -50,7 +50,7 @@ from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, TRACK, AtOnce, Conditions, RuleRefused, Rules, RuleTexts, Selection
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
-from webapp.plans.stop_rule_values import StopRuleText
+from webapp.plans.stop_rule_values import LEAST_RUNTIME_S, StopRuleText
 from webapp.plans.streams import of_stream
 from webapp.plans.values import Value
 from worker.contract.workload import SNIA_ROUNDS, least_s
@@ -118,7 +118,7 @@ def _stopped_too_late(parsed: Levels) -> list[GridProblem]:
     rules = [rule for level in parsed.get("stop", ()) if (rule := StopRuleText().rule(level))]
     if not rules or "amount" in parsed or "passes" in parsed:
         return []
-    least = min(int(level or 0) for level in parsed.get("runtime_min", (fio.LEAST_RUNTIME_S,)))
+    least = min(int(level or 0) for level in parsed.get("runtime_min", (LEAST_RUNTIME_S,)))
     needed, name = min((least_s(rule, least), write_stop_rule(rule)) for rule in rules)
     longest = max(int(level or 0) for level in parsed.get("runtime", (FACTORS["runtime"].default,)))
     words = f"stop rule {name} needs at least {needed} s: use a longer runtime."

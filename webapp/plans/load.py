@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from webapp.plans.values import Count, Value
 from worker.contract.fio_options import RateProcess
-from worker.contract.workload import FioWorkload
+from worker.contract.workload import AnyWorkload, FioWorkload
 
 LOAD = "load"
 MAX = 100  # the level `max`
@@ -54,6 +54,12 @@ def is_share(point: Mapping[str, object]) -> bool:
 def at_maximum(point: Mapping[str, Value]) -> dict[str, Value]:
     """The point whose IOPS the shares refer to."""
     return {**point, LOAD: MAX}
+
+
+def jobs_of(work: AnyWorkload) -> FioWorkload:
+    """The workload of a trial at a share: only fio has the factor."""
+    assert isinstance(work, FioWorkload)
+    return work
 
 
 def open_loop(work: FioWorkload, percent: int, maximum: Sequence[float]) -> FioWorkload | None:

@@ -6,6 +6,14 @@ from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
 from worker.recipes.base import parse_stop_rule, write_stop_rule
 
+LEAST_RUNTIME_S, LEAST_SHARE = 5, 20  # s; a 20th of the maximum time
+
+
+def least_runtime_s(runtime_s: int) -> int:
+    """The time before which a stop rule ends no trial, if the plan names none: somebody who allows hours wants to see
+    changes within hours."""
+    return max(LEAST_RUNTIME_S, runtime_s // LEAST_SHARE)
+
 
 @dataclass(frozen=True)
 class StopRuleText:

@@ -1,6 +1,7 @@
 """Trials that other load disturbed are recognised, repeated and reported; they are no errors of the product."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -53,6 +54,8 @@ def test_it_recognises_a_disturbed_trial(outcome: Outcome, count: int) -> None:
 
 class Steady:
     """A drive that does nothing."""
+
+    path = Path("/dev/null")
 
     def limit(self, _limit: object) -> None:
         pass

@@ -243,7 +243,7 @@ def test_readers_compute_an_answer_that_is_not_renewed_in_time(monkeypatch: pyte
     answered(question)
     changes.note("x")
     assert answered_or_earlier(question, lambda: None)[1] is not None
-    time.sleep(0.25)
+    time.sleep(0.25)  # Redis measures the time
     number, as_of = answered_or_earlier(question, lambda: None)
     assert (number.value, as_of) == (2.0, None)
 

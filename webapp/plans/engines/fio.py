@@ -21,7 +21,7 @@ from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.load import LOAD, RAMP_S, LoadShare, is_share
 from webapp.plans.setting_rows import Factor, FactorKind
-from webapp.plans.stop_rule_values import StopRuleText
+from webapp.plans.stop_rule_values import StopRuleText, least_runtime_s
 from webapp.plans.values import (
     BLOCK,
     BlockRange,
@@ -354,15 +354,6 @@ def time_s(levels: Levels) -> float | None:
 
 def _mean(seconds: Sequence[Value]) -> float:
     return fmean(float(value or 0) for value in seconds)
-
-
-LEAST_RUNTIME_S, LEAST_SHARE = 5, 20  # s; a 20th of the maximum time
-
-
-def least_runtime_s(runtime_s: int) -> int:
-    """The time before which a stop rule ends no trial, if the plan names none: somebody who allows hours wants to see
-    changes within hours."""
-    return max(LEAST_RUNTIME_S, runtime_s // LEAST_SHARE)
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:

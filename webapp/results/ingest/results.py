@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from webapp.plans.load import asked_iops, is_share
+from webapp.plans.load import asked_iops, is_share, jobs_of
 from webapp.plans.points import Point, point_key
 from webapp.plans.streams import result_point
 from webapp.results.ingest.parse import BadItem
@@ -18,7 +18,7 @@ from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import BadPacking, Histogram, merge, pack, supported_percentile, unpack
-from worker.contract.workload import AnyWorkload, FioWorkload
+from worker.contract.workload import AnyWorkload
 
 # The sum of several streams of one trial. Pure.
 #
@@ -169,12 +169,12 @@ def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
 def _add_load(rows: Sequence[Result], work: AnyWorkload) -> None:
     """The asked IOPS, and the share of arrivals whose job still had an I/O in flight: by Little's law, as Poisson
     arrivals see the mean state (R. Wolff: Poisson arrivals see time averages, Operations Research 30, 1982)."""
-    assert isinstance(work, FioWorkload)
+    jobs = jobs_of(work)
     in_flight = sum((row.iops or 0) * (row.latency_mean_ns or 0) / 1e9 for row in rows)
-    reached, asked = sum(row.iops or 0 for row in rows), asked_iops(work)
+    reached, asked = sum(row.iops or 0 for row in rows), asked_iops(jobs)
     for row in rows:
         row.metrics |= {
-            LOAD_ASKED: asked, LOAD_REACHED: 100 * reached / asked, LOAD_DELAYED: 100 * in_flight / work.numjobs,
+            LOAD_ASKED: asked, LOAD_REACHED: 100 * reached / asked, LOAD_DELAYED: 100 * in_flight / jobs.numjobs,
         }  # fmt: skip
 
 

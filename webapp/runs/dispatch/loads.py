@@ -7,11 +7,10 @@ import msgspec
 from django.dispatch import Signal
 
 from webapp.core.services import audit
-from webapp.plans.load import LOAD, at_maximum, is_share, open_loop
+from webapp.plans.load import LOAD, at_maximum, is_share, jobs_of, open_loop
 from webapp.plans.points import point_key
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these
-from worker.contract.workload import FioWorkload
 
 # Sent with `run`, `target_id`, `part` and `key` of a point. The app that has the results listens, and returns the mean
 # IOPS of each direction over the valid trials of this point, reads first; () without any.
@@ -23,8 +22,7 @@ NO_MAXIMUM, RATE_TOO_LOW = "no_maximum", "rate_too_low"  # reason codes of share
 def set_rate(trial: Trial) -> str:
     """Give the trial the workload of its share of the load. The code of the reason if it cannot run, else "". A new
     attempt has the rate of the first one. The run is locked."""
-    (planned,) = trial.workloads
-    assert isinstance(planned, FioWorkload)
+    (planned,) = map(jobs_of, trial.workloads)
     if planned.options.rate_iops is not None:
         return ""
     maximum = _maximum(trial)

@@ -164,7 +164,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "files-and-memory", "cache-edge",
     ),
     "How much load can it take?": (
-        "threads", "saturation", "sweet-spot", "enterprise-mix", "database", "database-under-pgbench",
+        "threads", "saturation", "load-curve", "sweet-spot", "enterprise-mix", "database", "database-under-pgbench",
         "reader-beside-writer", "idle-and-loaded",
     ),
     "Which settings are best?": (
