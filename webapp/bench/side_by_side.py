@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from statistics import geometric_mean
 
 from webapp.analysis.answer import Cell, Conclusion, FindingKind, once, rank
 from webapp.analysis.answer import Finding as Seen
 from webapp.analysis.cells import Kinds, mixed_kinds
 from webapp.analysis.dimensions import PART
-from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PREFIX, is_label, labels_in
+from webapp.analysis.equals import PREFIX, is_label, labels_in
 from webapp.analysis.findings.curves import Links
 from webapp.analysis.known_ceilings import KnownCeilings, known_ceilings
 from webapp.analysis.models import Price
@@ -26,6 +25,7 @@ from webapp.bench.curves import (
     mean_above_p99,
     seen_in,
 )
+from webapp.bench.headlines import Headline, headlines
 from webapp.bench.matching import Matched, has_ratio, match, texts_of
 from webapp.bench.missing import missing
 from webapp.bench.nearest import OwnLevels, Unlike, own_levels
@@ -38,20 +38,10 @@ from webapp.core.colours import colours_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order
 from webapp.results.reading.rows import TEST, ResultRow
-from worker.contract.workload import KIB, Pattern
 
 # The content of the page Bench.
 
 MAX_TRIED, MIN_TRIED = 12, 3  # comparisons that are tried for an offer: of a page, and of each product
-
-# Headline numbers: a few workloads that the products share, chosen by a rule.
-#
-# For each headline: of the workloads of its pattern, those that most products have; of those, the block size named
-# below, or the smallest one (for sequential patterns the largest one); of those, the workload with the fewest
-# requests in flight for latencies, and for rates the one with the highest geometric mean over the products. If that
-# one has more requests in flight than others, the workload with the fewest is a second headline: drives that are
-# equal at the limit of a link or controller may differ at low load. A workload without a stated queue depth or number
-# of jobs is not chosen for its few requests if others state them. All products of a headline have the same workload.
 
 # Conclusions: each product against the baseline, over all workloads of a pattern that both share.
 
@@ -102,95 +92,6 @@ def _assumptions(matched: Matched, panel: Panel, product: Product) -> Iterator[s
         texts = dict.fromkeys(text for workload, row in rows for text in assumed(workload, row.point))
         if texts:
             yield f"Assumed of {matched.names[side]}: {', '.join(texts)}."
-
-
-@dataclass(frozen=True)
-class Headline:
-    title: str
-    panel: Panel
-    workload: Workload
-
-
-@dataclass(frozen=True)
-class _Rule:
-    title: str
-    is_rate: bool
-    pattern: Pattern
-    block: int = 4 * KIB  # preferred
-
-
-_RULES = (
-    _Rule("Random read", True, Pattern.RANDREAD),
-    _Rule("Random write", True, Pattern.RANDWRITE),
-    _Rule("Sequential read", True, Pattern.READ, 0),
-    _Rule("Sequential write", True, Pattern.WRITE, 0),
-    _Rule("Random read, {}", False, Pattern.RANDREAD),
-    _Rule("Random write, {}", False, Pattern.RANDWRITE),
-)
-
-
-def headlines(matched: Matched) -> tuple[Headline, ...]:
-    return tuple(_chosen(matched))
-
-
-def _chosen(matched: Matched) -> Iterator[Headline]:
-    for rule in _RULES:
-        choice = RATE if rule.is_rate else matched.percentile
-        panels = [panel for panel in matched.panels_of(choice) if panel.chart == rule.pattern]
-        if panels:
-            panel = max(panels, key=lambda candidate: _most(matched, candidate))
-            yield from _of_panel(matched, panel, rule)
-
-
-def _of_panel(matched: Matched, panel: Panel, rule: _Rule) -> Iterator[Headline]:
-    alike, title = _alike(matched, panel, rule), rule.title.format(panel.metric.short)
-    lowest = min(_of_known_load(alike), key=lambda workload: (workload.concurrency, workload.order))
-    highest = max(alike, key=lambda workload: _mean(matched, panel, workload)) if rule.is_rate else lowest
-    if highest.concurrency > lowest.concurrency:
-        yield Headline(f"{title}, highest", panel, highest)
-        yield Headline(f"{title}, lowest load", panel, lowest)
-    else:
-        yield Headline(title, panel, highest)
-
-
-def _most(matched: Matched, panel: Panel) -> tuple[int, int]:
-    """The products of the workload that most products have."""
-    return max(_count(matched, panel, workload) for workload in matched.in_panel(panel))
-
-
-def _count(matched: Matched, panel: Panel, workload: Workload) -> tuple[int, int]:
-    """The products with a number; those with any value if only one product is shown."""
-    covered = matched.covered_by(panel, workload.key)
-    return (len(matched.measured_by(panel, workload.key)) if len(matched.products) > 1 else covered), covered
-
-
-def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
-    """The workloads of one block size that most products have."""
-    all_, most = matched.in_panel(panel), _most(matched, panel)
-    return _of_block([workload for workload in all_ if _count(matched, panel, workload) == most], rule.block)
-
-
-def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
-    sizes = {workload.number(BLOCK) for workload in known}
-    size = wanted if wanted in sizes else min(sizes) if wanted else max(sizes)
-    return [workload for workload in known if workload.number(BLOCK) == size]
-
-
-def _of_known_load(alike: Sequence[Workload]) -> Sequence[Workload]:
-    """Those that state queue depth and jobs as far as others do: a value without them may be of any load."""
-    stated = {name for name in (DEPTH, JOBS) for workload in alike if name in workload.point}
-    return [workload for workload in alike if stated <= workload.point.keys()] or alike
-
-
-def _mean(matched: Matched, panel: Panel, workload: Workload) -> float:
-    means = [matched.mean(panel, product, workload.key) for product in matched.measured_by(panel, workload.key)]
-    if not means:  # only values of several drives, which are not shown, but tell which workload is the fastest
-        means = [
-            panel.metric.of(row) or 0.0
-            for product in matched.products
-            for row in matched.rows(panel, product, workload.key)
-        ]
-    return geometric_mean(means) if min(means) > 0 else 0.0
 
 
 Held = tuple[tuple[str, str], ...]  # factors with their level, as in the address
