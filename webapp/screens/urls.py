@@ -1,6 +1,9 @@
 """Addresses of the pages."""
 
+from collections.abc import Callable, Iterator
+
 from django.contrib.auth.views import LogoutView
+from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path
 
 from webapp.screens import ceilings, notices, search, storage
@@ -27,6 +30,15 @@ from webapp.screens.schedules import views as schedules
 from webapp.screens.trend import acceptance_views
 from webapp.screens.trend import views as trends
 
+
+def _files(
+    page: str, view: Callable[..., HttpResponseBase], endings: tuple[str, ...] = ("csv", "json", "parquet")
+) -> Iterator[URLPattern]:
+    """What a page shows, as files: `bench.csv`, named `bench_csv`."""
+    for ending in endings:
+        yield path(f"{page}.{ending}", view, {"ending": ending}, name=f"{page}_{ending}")
+
+
 urlpatterns: list[URLPattern] = [
     path("login/", account.Login.as_view(), name="login"),
     path("logout/", LogoutView.as_view(), name="logout"),
@@ -37,17 +49,13 @@ urlpatterns: list[URLPattern] = [
     path("bench/", bench_views.bench_page, name="bench"),
     path("bench/shares.json", picker.bench_shares, name="bench_shares"),
     path("bench/summary/", summary.bench_summary, name="bench_summary"),
-    path("bench.csv", bench_views.bench_file, {"ending": "csv"}, name="bench_csv"),
-    path("bench.json", bench_views.bench_file, {"ending": "json"}, name="bench_json"),
-    path("bench.parquet", bench_views.bench_file, {"ending": "parquet"}, name="bench_parquet"),
+    *_files("bench", bench_views.bench_file),
     path("bench/plan/", bench_views.plan_missing, name="bench_plan"),
     path("products/price/", bench_views.price_action, name="set_price"),
     path("products/<str:kind>/<path:value>/", product_page.product_page, name="product"),
     # Rankings
     path("rankings/", rankings.rankings_page, name="rankings"),
-    path("rankings.csv", rankings.rankings_file, {"ending": "csv"}, name="rankings_csv"),
-    path("rankings.json", rankings.rankings_file, {"ending": "json"}, name="rankings_json"),
-    path("rankings.parquet", rankings.rankings_file, {"ending": "parquet"}, name="rankings_parquet"),
+    *_files("rankings", rankings.rankings_file),
     # Hosts, their targets and groups
     path("hosts/", hosts.hosts_page, name="hosts"),
     path("hosts/add/", manage.add_host, name="add_host"),
@@ -152,14 +160,11 @@ urlpatterns: list[URLPattern] = [
     # Results
     path("results/", results.results_page, name="results"),
     path("results/columns/", results.keep_columns, name="results_columns"),
-    path("results.csv", results.results_file, {"ending": "csv"}, name="results_csv"),
-    path("results.json", results.results_file, {"ending": "json"}, name="results_json"),
-    path("results.parquet", results.results_file, {"ending": "parquet"}, name="results_parquet"),
+    *_files("results", results.results_file),
     # Explore, saved comparisons and shared ones
     path("explore/", explore_views.explore_page, name="explore"),
     path("explore/timeline.json", explore_views.explore_timeline, name="explore_timeline"),
-    path("explore.csv", explore_views.explore_file, {"ending": "csv"}, name="explore_csv"),
-    path("explore.parquet", explore_views.explore_file, {"ending": "parquet"}, name="explore_parquet"),
+    *_files("explore", explore_views.explore_file, ("csv", "parquet")),
     path("explore.json", explore_views.explore_json, name="explore_json"),
     path("comparisons/", saved.saved_list, name="saved_comparisons"),
     path("comparisons/save/", saved.save_action, name="save_comparison"),
