@@ -56,8 +56,8 @@ def at_maximum(point: Mapping[str, Value]) -> dict[str, Value]:
     return {**point, LOAD: MAX}
 
 
-def jobs_of(work: AnyWorkload) -> FioWorkload:
-    """The workload of a trial at a share: only fio has the factor."""
+def fio_workload(work: AnyWorkload) -> FioWorkload:
+    """That of a trial at a share: only fio has the factor."""
     assert isinstance(work, FioWorkload)
     return work
 

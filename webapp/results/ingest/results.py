@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from webapp.plans.load import asked_iops, is_share, jobs_of
+from webapp.plans.load import asked_iops, fio_workload, is_share
 from webapp.plans.points import Point, point_key
 from webapp.plans.streams import result_point
 from webapp.results.ingest.parse import BadItem
@@ -169,7 +169,7 @@ def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:
 def _add_load(rows: Sequence[Result], work: AnyWorkload) -> None:
     """The asked IOPS, and the share of arrivals whose job still had an I/O in flight: by Little's law, as Poisson
     arrivals see the mean state (R. Wolff: Poisson arrivals see time averages, Operations Research 30, 1982)."""
-    jobs = jobs_of(work)
+    jobs = fio_workload(work)
     in_flight = sum((row.iops or 0) * (row.latency_mean_ns or 0) / 1e9 for row in rows)
     reached, asked = sum(row.iops or 0 for row in rows), asked_iops(jobs)
     for row in rows:

@@ -7,8 +7,8 @@ import msgspec
 from django.dispatch import Signal
 
 from webapp.core.services import audit
-from webapp.plans.load import LOAD, at_maximum, is_share, jobs_of, open_loop
-from webapp.plans.points import point_key
+from webapp.plans.load import LOAD, at_maximum, fio_workload, is_share, open_loop
+from webapp.plans.points import Point, point_key
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these
 
@@ -19,10 +19,15 @@ maximum_wanted = Signal()
 NO_MAXIMUM, RATE_TOO_LOW = "no_maximum", "rate_too_low"  # reason codes of shares that cannot run
 
 
+def key_of_maximum(point: Point) -> str:
+    """The key of the point whose IOPS the shares at this point refer to."""
+    return point_key(at_maximum(point))
+
+
 def set_rate(trial: Trial) -> str:
     """Give the trial the workload of its share of the load. The code of the reason if it cannot run, else "". A new
     attempt has the rate of the first one. The run is locked."""
-    (planned,) = map(jobs_of, trial.workloads)
+    (planned,) = map(fio_workload, trial.workloads)
     if planned.options.rate_iops is not None:
         return ""
     maximum = _maximum(trial)
@@ -37,24 +42,23 @@ def set_rate(trial: Trial) -> str:
 
 
 def _maximum(trial: Trial) -> Sequence[float]:
-    key = point_key(at_maximum(trial.point))
+    key = key_of_maximum(trial.point)
     replies = maximum_wanted.send(Trial, run=trial.run_id, target_id=trial.target_id, part=trial.part, key=key)
     maximum: Any = replies[0][1]
     return tuple(maximum)
 
 
-def stop_without_rate(run: Run, trial: Trial, code: str) -> int:
-    """Cancel the planned shares of the same point that cannot run for this reason; return their number."""
+def stop_without_rate(run: Run, trial: Trial, code: str) -> None:
+    """Cancel the planned shares of the same point that cannot run for this reason."""
     alike = run.trials.filter(state=TrialState.PLANNED, target=trial.target_id, part=trial.part)
     alike = alike.select_for_update(no_key=True, of=("self",)).order_by("index")
-    key, percent = point_key(at_maximum(trial.point)), trial.point[LOAD]
+    key, percent = key_of_maximum(trial.point), trial.point[LOAD]
     cancelled = [
         other
         for other in alike
-        if is_share(other.point) and point_key(at_maximum(other.point)) == key
+        if is_share(other.point) and key_of_maximum(other.point) == key
         if code == NO_MAXIMUM or other.point[LOAD] <= percent
     ]
     cancel_these(run, cancelled, code=code)
     numbers = [each.number for each in cancelled]
     audit(by=None, action="run.skip_shares", on=run, detail={"trials": numbers, "code": code})
-    return len(cancelled)
