@@ -3,7 +3,7 @@
 import zlib
 from datetime import time
 
-from webapp.analysis.answer import Finding, FindingKind
+from webapp.analysis.answer import Finding, FindingKind, Sentence
 from webapp.analysis.import_findings import Conclusions, Section, findings_in, store
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.services import create_link, save_comparison
@@ -76,7 +76,7 @@ def make_samples() -> dict[str, object]:
     shared = create_link(saved=saved, name="a customer", by=people[OPERATOR])
     baseline = set_baseline(run=done, target=target, tolerances={"iops": 5.0}, by=people[OPERATOR])
     imported = an_import(by=people[OPERATOR], further=[LOG])
-    finding = Finding(kind=FindingKind.TREND, sentence="IOPS rise.", single=True, size=1.0)
+    finding = Finding(kind=FindingKind.TREND, **Sentence(("IOPS rise",)).texts, single=True, size=1.0)
     section = Section(title="Table", query=f"import={imported.number}", findings=(finding,), sentences=())
     conclusions = Conclusions(sections=(section,))
     store(imported, conclusions, seal="")

@@ -255,7 +255,7 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     do they repeat another one."""
     findings = findings_of_import(imported, conclusions)
     first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST]
-    heading = as_heading((first[0].claim or first[0].sentence) if first else imported.title)
+    heading = as_heading(first[0].claim) if first else imported.title
     further: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in findings:
         if finding not in first:

@@ -109,6 +109,5 @@ def _steps(run: Run) -> Iterator[Caution]:
         step = row.summary.step
         if row.summary.state is State.SLOWER and step:
             values = f"{METRICS[row.summary.metric].label} {shown(step.ratio, PERCENT)}"
-            cause = f": {change_of(step).cause}" if step.changed else ""
-            since = f"since {timezone.localtime(step.at):%Y-%m-%d}{cause}"
+            since = ": ".join(filter(None, (f"since {timezone.localtime(step.at):%Y-%m-%d}", change_of(step).cause)))
             yield Caution(f"{row.target} got slower: {values} {since}.", trend=trend_address(row.plan, row.target))
