@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 
 from webapp.analysis.models import Price
+from webapp.analysis.seals import COMMON
 from webapp.analysis.services import KINDS, remove_price, set_price
 from webapp.bench.answer import bench_table
 from webapp.bench.assembly import answer, bench_answer
@@ -29,6 +30,7 @@ from webapp.bench.side_by_side import Advice, Finding, Selection, SideBySide, si
 from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, Workload, chart_words, factor_words
 from webapp.celery import app
+from webapp.core import changes
 from webapp.core.answers import RENEWAL_S, Question, answered_or_earlier
 from webapp.core.errors import Refusal
 from webapp.core.table_files import file_response
@@ -198,7 +200,8 @@ def _choosing(data: QueryDict, chosen: Sequence[Product], *, is_sent: bool) -> d
 
 
 def shown_products(data: QueryDict, selection: Selection) -> "Question[BenchContext]":
-    texts, scopes = (data.urlencode(),), scopes_of_products(selection.products)
+    """What people enter, such as prices, is part of the question: no earlier answer lacks it."""
+    texts, scopes = (data.urlencode(), str(changes.seal([COMMON]))), scopes_of_products(selection.products)
     return Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection)))
 
 
