@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from django.db.models import Count, F, QuerySet, Window
+from django.db.models import Count, F, Func, QuerySet, TextField, Window
 from django.db.models.functions import RowNumber
 
 from webapp.results.models import Import, ImportedFile, Result
@@ -17,6 +17,17 @@ def refused_by_reason(imported: Import) -> dict[str, int]:
     """Files that were left out, by reason, the most frequent first."""
     refused = imported.files.exclude(reason="").order_by().values_list("reason")
     return dict(refused.annotate(files=Count("id")).order_by("-files", "reason"))
+
+
+def notes_of(imported: Import) -> dict[str, int]:
+    """What the files that were read are told about, and of how many files it is true, the most frequent first."""
+    files = (
+        imported.files.exclude(notes=[])
+        .order_by()
+        .annotate(note=Func("notes", function="jsonb_array_elements_text", output_field=TextField()))
+        .values_list("note")
+    )
+    return dict(files.annotate(files=Count("id")).order_by("-files", "note"))
 
 
 def some_refused(imported: Import, reasons: Collection[str], most: int) -> dict[str, list[ImportedFile]]:

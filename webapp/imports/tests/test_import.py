@@ -356,6 +356,17 @@ def test_the_command_prints_what_became_of_the_files(tmp_path: Path, capsys: pyt
     assert list(outcome["refused"].values()) == [1]
     assert (outcome["files_read"], outcome["results_made"], outcome["files_refused"]) == (2, 3, 1)
     assert {(row.host, row.model) for row in rows_of(Import.objects.get())} == {("lab1", "PM9A3")}
+    assert outcome["notes"] == {}
+
+
+def test_the_command_says_that_the_pattern_for_labels_matches_no_path(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for drive, iops in (("PM9A3", "10200"), ("P5800X", "10300")):
+        (tmp_path / drive).mkdir()
+        (tmp_path / drive / "table.csv").write_text(PLAIN.replace("10200", iops))
+    call_command("import_results", str(tmp_path), "--label", "{host}/{drive}/table.csv", "--json")
+    assert list(json.loads(capsys.readouterr().out)["notes"].values()) == [2]
 
 
 def test_the_command_names_a_missing_path(tmp_path: Path) -> None:

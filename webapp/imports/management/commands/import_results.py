@@ -10,12 +10,12 @@ from django.core.management.base import BaseCommand, CommandError
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.imports.selectors import refused_by_reason
+from webapp.imports.selectors import notes_of, refused_by_reason
 from webapp.imports.services import add_paths, begin_import, end_import, read_columns
 from webapp.imports.storing import Stored
 from webapp.results.models import Import
 
-SHOWN_REASONS = 20
+SHOWN_LINES = 20
 
 
 class Command(BaseCommand):
@@ -63,23 +63,30 @@ class Command(BaseCommand):
             self.stderr.write(f"  {stored.files:,} files, {stored.results:,} results", ending="\r")
 
     def _report(self, imported: Import, seconds: float, *, as_json: bool) -> None:
-        reasons = refused_by_reason(imported)
+        reasons, notes = refused_by_reason(imported), notes_of(imported)
         if as_json:
             outcome = {
                 "import": imported.number, "title": imported.title, "files_read": imported.files_read,
                 "results_made": imported.results_made, "files_refused": imported.files_refused,
-                "refused": reasons, "seconds": round(seconds, 2),
+                "refused": reasons, "notes": notes, "seconds": round(seconds, 2),
             }  # fmt: skip
             self.stdout.write(json.dumps(outcome, ensure_ascii=False, indent=2))
             return
+        self.stderr.write("")
         self.stdout.write(
             f"Import {imported.number}: {imported.files_read:,} files read, {imported.results_made:,} results made, "
             f"{imported.files_refused:,} files left out, {seconds:.1f} s."
         )
-        for reason, count in list(reasons.items())[:SHOWN_REASONS]:
-            self.stdout.write(f"  {count:,} × {reason}")
-        if len(reasons) > SHOWN_REASONS:
-            self.stdout.write(f"  and {len(reasons) - SHOWN_REASONS:,} other reasons: see the page of the import.")
+        self._list(reasons, "reasons")
+        if notes:
+            self.stdout.write("Of the files read:")
+            self._list(notes, "notes")
+
+    def _list(self, counts: dict[str, int], kind: str) -> None:
+        for text, count in list(counts.items())[:SHOWN_LINES]:
+            self.stdout.write(f"  {count:,} × {text}")
+        if len(counts) > SHOWN_LINES:
+            self.stdout.write(f"  and {len(counts) - SHOWN_LINES:,} other {kind}: see the page of the import.")
 
 
 def _person(name: str | None) -> User | None:
