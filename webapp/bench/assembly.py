@@ -224,7 +224,7 @@ class _Parts:
         if why is Missing.NOT_MEASURED and workload not in comparison.missing[product]:
             words = "nothing alike"  # it has no results at this host and controller, or of this drive
         elif why is Missing.NOT_MEASURED and product in comparison.read.cut:
-            words = f"not in the {comparison.read.limit:,} results read"
+            words = f"not in the {len(comparison.read.rows[product]):,} results read"
         return BenchMissing(product=str(product), why=why, words=words)
 
     def _cell(self, panel: str, product: Product, shown: Shown) -> BenchCell:

@@ -1,4 +1,8 @@
-"""The results of products. The number of queries does not depend on the number of products."""
+"""Which results the pages Bench and Rankings read. The number of queries does not depend on the number of products.
+
+A cell is a target at a test point in a direction, such as the reads of a mix. Both pages read the newest `PER_CELL`
+results of a cell, or all if it has fewer, so both show one number. Bench reads a whole cell or nothing of it.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -7,7 +11,8 @@ from functools import reduce
 from typing import TypeVar
 from uuid import UUID
 
-from django.db.models import CharField, Q, QuerySet, Value
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import CharField, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
 
 from webapp.analysis.seals import ANY_RESULT, scopes_of
@@ -17,6 +22,39 @@ from webapp.results.models import Origin, Result
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
+
+PER_CELL = 15
+
+
+def results_of(ids: Iterable[int]) -> QuerySet[Result]:
+    """One array: thousands of parameters take longer to write than the query to answer."""
+    return Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [sorted(ids)])).order_by()
+
+
+def newest_of_cells(examples: Collection[int]) -> tuple[dict[int, list[int]], bool]:
+    """By the id of one result of a cell, the ids of those that are read of it, the newest first; and whether a cell has
+    more. One query: the index of workloads answers it for each cell."""
+    same = {name: OuterRef(name) for name in ("point_key", "target", "direction")}
+    newest = Result.objects.filter(invalid=False, **same).order_by("-id").values("pk")[: PER_CELL + 1]
+    cells = dict(results_of(examples).values_list("pk", ArraySubquery(newest))) if examples else {}
+    return {id_: ids[:PER_CELL] for id_, ids in cells.items()}, any(len(ids) > PER_CELL for ids in cells.values())
+
+
+def newest_rows(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
+    """The same for all results of a product. Imports have no cells: all of their results."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    newest: set[int] = set()
+    for row in sorted(rows, key=lambda row: row.id, reverse=True):
+        cell = (row.target_name, row.point_key, row.direction)
+        counts[cell] += 1
+        if row.imported or counts[cell] <= PER_CELL:
+            newest.add(row.id)
+    return tuple(row for row in rows if row.id in newest)
+
+
+def newest_words() -> str:
+    return f"Values are of the newest {PER_CELL} results of each target at each test point."
+
 
 # Which runs of a product are read if it has more results than Bench reads.
 #
@@ -72,6 +110,7 @@ def _enough(runs: Iterable[tuple[int, UUID]], trials: Trials, wanted: int) -> It
 
 
 MAX_RESULTS = 3_000  # of all products together, so that the page stays fast
+MAX_CELLS = 400  # of all products together, of those with more results
 _TARGETS = {Kind.MODEL: "model", Kind.SERIAL: "serial", Kind.HOST: "host__slug", Kind.TARGET: "slug"}
 BY_TARGETS = frozenset(_TARGETS)  # kinds of which runs are chosen by plan if there are too many results
 _ORIGINS = {
@@ -82,13 +121,18 @@ _IMPORTED = Q(origin__isnull=False)
 Targets = Mapping[Product, list[UUID]]
 
 
+_WITHOUT_CELLS = (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT)  # chosen to see all of their results
+
+
 @dataclass(frozen=True)
 class Read:
-    """The valid results of each product; of those with too many, some: the newest, or by plan (`runs_by_plan`)."""
+    """The valid results of each product."""
 
     rows: Mapping[Product, tuple[ResultRow, ...]]
     limit: int  # for each product
     cut: tuple[Product, ...]  # products that have more results
+    cells: int = 0  # for each of these, if it is read by plan
+    has_more: bool = False  # whether a cell has more than `PER_CELL` results
 
 
 def scopes_of_products(products: Iterable[Product]) -> tuple[str, ...]:
@@ -101,35 +145,81 @@ def scopes_of_products(products: Iterable[Product]) -> tuple[str, ...]:
     return scopes_of(ResultFilter(runs=tuple(numbers[Kind.RUN]), imports=tuple(numbers[Kind.IMPORT])))
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """`ids`: of each product, the newest first. Of one that has too many, they are the newest, or by plan."""
+
+    limit: int
+    targets: Targets
+    cut: tuple[Product, ...]
+    ids: Mapping[Product, list[int]]
+    runs: Mapping[Product, list[UUID]]  # of those by plan, in the order in which they are read
+
+
+def read_history(product: Product) -> Read:
+    """All results of a product, or as many as Bench reads. At most ten queries."""
+    chosen = _chosen([product])
+    return Read(_rows([product], chosen.ids), chosen.limit, chosen.cut)
+
+
 def read_results(products: Sequence[Product]) -> Read:
-    """At most eleven queries."""
+    """What Bench shows. At most twelve queries."""
+    chosen, most = _chosen(products), MAX_CELLS // max(len(products), 1)
+    ids, has_more = _of_cells(chosen, most)
+    rows = _rows(products, {**chosen.ids, **ids})
+    newest = {product: each if product.kind in _WITHOUT_CELLS else newest_rows(each) for product, each in rows.items()}
+    return Read(newest, chosen.limit, chosen.cut, most, has_more or newest != rows)
+
+
+def _chosen(products: Sequence[Product]) -> _Chosen:
     limit, targets = MAX_RESULTS // max(len(products), 1), _targets_of(products)
     newest = _newest_ids(_conditions(products, targets), limit + 1)
     cut = tuple(product for product in products if len(newest.get(product, [])) > limit)
-    ids = newest | _ids_by_plan({product: targets[product] for product in cut if product in targets}, newest, limit)
-    known = {id_ for each in ids.values() for id_ in each[:limit]}
-    # One array: thousands of parameters take longer to write than the query to answer.
-    wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [sorted(known)])).order_by()
-    rows = {row.id: row for row in read_rows(wanted)} if known else {}
-    rows_of_products = {
-        product: tuple(_of_product(product, [rows[id_] for id_ in reversed(ids.get(product, [])[:limit])]))
+    by_plan = {product: targets[product] for product in cut if product in targets}
+    runs = runs_by_plan(by_plan, limit) if by_plan else {}
+    ids = {product: each[:limit] for product, each in newest.items()}
+    return _Chosen(limit, targets, cut, {**ids, **_ids_by_plan(by_plan, runs, newest, limit)}, runs)
+
+
+def _rows(products: Sequence[Product], ids: Mapping[Product, list[int]]) -> dict[Product, tuple[ResultRow, ...]]:
+    known = {id_ for each in ids.values() for id_ in each}
+    rows = {row.id: row for row in read_rows(results_of(known))} if known else {}
+    return {
+        product: tuple(_of_product(product, [rows[id_] for id_ in reversed(ids.get(product, []))]))
         for product in products
     }
-    return Read(rows_of_products, limit, cut)
 
 
 def _ids_by_plan(
-    targets: Mapping[Product, Collection[UUID]], newest: Mapping[Product, list[int]], limit: int
+    targets: Targets, runs: Mapping[Product, list[UUID]], newest: Mapping[Product, list[int]], limit: int
 ) -> dict[Product, list[int]]:
     """Of products that have more results: those of the chosen runs, filled up with the newest others."""
-    if not targets:
-        return {}
-    runs = runs_by_plan(targets, limit)
     chosen = _newest_ids(
         [(product, Q(run__in=runs[product], target__in=ids)) for product, ids in targets.items()], limit
     )
     both = {product: dict.fromkeys([*chosen.get(product, []), *newest[product]]) for product in targets}
     return {product: sorted(list(ids)[:limit], reverse=True) for product, ids in both.items()}
+
+
+def _of_cells(chosen: _Chosen, most: int) -> tuple[dict[Product, list[int]], bool]:
+    """Of products by plan: the whole cells of the first runs, and imported results. Two queries."""
+    columns = ("pk", "origin", "run", "target", "point_key", "direction")
+    known = {id_ for product in chosen.runs for id_ in chosen.ids[product]}
+    results = {pk: rest for pk, *rest in results_of(known).values_list(*columns)} if known else {}
+    examples: dict[Product, list[int]] = {}
+    ids = {product: [id_ for id_ in chosen.ids[product] if results[id_][0]] for product in chosen.runs}
+    for product, runs in chosen.runs.items():
+        places = {run: place for place, run in enumerate(runs)}
+        cells: dict[tuple[object, ...], int] = {}
+        for id_ in sorted(chosen.ids[product], key=lambda id_: (places.get(results[id_][1], len(runs)), -id_)):
+            origin, _, *cell = results[id_]
+            if not origin:
+                cells.setdefault(tuple(cell), id_)
+        examples[product] = [*cells.values()][:most]
+    newest, has_more = newest_of_cells({id_ for each in examples.values() for id_ in each})
+    for product, each in examples.items():
+        ids[product] = sorted((*ids[product], *(id_ for example in each for id_ in newest[example])), reverse=True)
+    return ids, has_more
 
 
 def _of_product(product: Product, rows: list[ResultRow]) -> list[ResultRow]:

@@ -3,6 +3,7 @@
 A ranking chooses its workload, its filters and what is "not measured" from this, before it reads a single result.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,9 +11,10 @@ from functools import cached_property
 from typing import Protocol
 from uuid import UUID
 
-from django.db.models import Max
+from django.db.models import Count, Max
 
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
+from webapp.bench.reading import PER_CELL
 from webapp.hosts.models import Target
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
@@ -130,6 +132,7 @@ class Filter:
 class Catalogue:
     loads: Mapping[str, Load]  # by point key
     sources: Mapping[str, frozenset[Source]]  # by point key
+    sizes: Mapping[str, int]  # by point key: about the results that are read there
 
     @cached_property
     def all_sources(self) -> frozenset[Source]:
@@ -139,7 +142,9 @@ class Catalogue:
         """The part that a filter leaves."""
         admitted_sources = {key: frozenset(filter(filters.admits, sources)) for key, sources in self.sources.items()}
         keys = [key for key, sources in admitted_sources.items() if sources]
-        return Catalogue({key: self.loads[key] for key in keys}, {key: admitted_sources[key] for key in keys})
+        return Catalogue(
+            {key: self.loads[key] for key in keys}, {key: admitted_sources[key] for key in keys}, self.sizes
+        )
 
     @cached_property
     def counts(self) -> Mapping[Load, int]:
@@ -157,15 +162,21 @@ def read_catalogue() -> Catalogue:
     """Three queries, and one if this process has not seen a point before. Index `result_of_workload` answers the first
     one without reading results."""
     valid = Result.objects.filter(invalid=False).order_by()
-    measured = list(valid.exclude(target=None).values_list("point_key", "target").annotate(newest=Max("id")))
-    imported = list(valid.exclude(origin=None).values_list("point_key", *_OF_ORIGIN).annotate(newest=Max("id")))
+    of_targets, of_origins = valid.exclude(target=None), valid.exclude(origin=None)
+    measured = list(of_targets.values_list("point_key", "target").annotate(Count("id"), Max("id")))
+    imported = list(of_origins.values_list("point_key", *_OF_ORIGIN).annotate(Count("id"), Max("id")))
     points = POINTS.get({row[0]: row[-1] for row in (*measured, *imported)})
     loads = {key: load for key, point in points.items() if (load := load_of(point))}
     sources: dict[str, set[Source]] = {}
     for key, source in (*_of_targets(measured, points), *_of_imports(imported)):
         if key in loads:
             sources.setdefault(key, set()).add(source)
-    return Catalogue(loads, {key: frozenset(each) for key, each in sources.items()})
+    sizes: Counter[str] = Counter()
+    for row in measured:
+        sizes[row[0]] += min(row[-2], PER_CELL)
+    for row in imported:
+        sizes[row[0]] += row[-2]
+    return Catalogue(loads, {key: frozenset(each) for key, each in sources.items()}, sizes)
 
 
 _OF_ORIGIN = (
@@ -175,7 +186,7 @@ _OF_ORIGIN = (
 
 
 def _of_imports(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[str, Source]]:
-    for key, host, drive, serial, layout, controller, tool, reference, number, title, _ in rows:
+    for key, host, drive, serial, layout, controller, tool, reference, number, title, *_ in rows:
         yield (
             str(key),
             Source(
@@ -186,11 +197,13 @@ def _of_imports(rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[str, Sourc
         )  # fmt: skip
 
 
-def _of_targets(rows: Iterable[tuple[str, UUID, int]], points: Mapping[str, Point]) -> Iterator[tuple[str, Source]]:
+def _of_targets(
+    rows: Iterable[tuple[str, UUID, int, int]], points: Mapping[str, Point]
+) -> Iterator[tuple[str, Source]]:
     named = Target.objects.order_by().values_list("pk", "host__slug", "slug", "model", "serial")
     targets = {pk: names for pk, *names in named}
     made: dict[tuple[UUID, str, str], Source] = {}
-    for key, pk, _ in rows:
+    for key, pk, *_ in rows:
         host, slug, model, serial = targets[pk]
         point = points[key]
         kind = (pk, str(point.get("layout") or ""), name_of(point))

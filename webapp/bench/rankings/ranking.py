@@ -32,7 +32,7 @@ class Ranking:
     cells: Cells
     rows: Sequence[ResultRow]
     unread: tuple[str, ...]  # what was left out, because there are too many results
-    newest: int  # results that were read of a target at a point that has more, 0 if all were read
+    has_more: bool  # whether a target has more results at a point than are read of it
     scores: tuple[ScoreGroup, ...]
 
     @cached_property
@@ -122,7 +122,7 @@ def rank(question: Question) -> Ranking:
     )
     scores = tuple(scores_of(rates, question)) if results.sets > 1 else ()
     unread = ("", "scores", "shared ceilings")[results.sets :]
-    return Ranking(question, whole, catalogue, load, cells, results.rows, unread, results.newest, scores)
+    return Ranking(question, whole, catalogue, load, cells, results.rows, unread, results.has_more, scores)
 
 
 def _curve(load: Load, loads: Iterable[Load]) -> set[Load]:

@@ -3,20 +3,18 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import F, Window
-from django.db.models.expressions import RawSQL
-from django.db.models.functions import RowNumber
+from django.db.models import Max
 
 from webapp.analysis.places import host_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.rankings.catalogue import Catalogue, Filter, Load
 from webapp.bench.rankings.question import Ranked
+from webapp.bench.reading import newest_of_cells, results_of
 from webapp.hosts.selectors import BESIDE
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows
 
-MOST, FEWEST = 30, 4  # newest results of a drive at one point
-MAX_ROWS = 4_000  # about, of a page; a part of the page is left out rather than read with fewer than FEWEST results
+MAX_ROWS = 4_000  # about, of a page; a part of the page is left out rather than read more
 
 
 @dataclass(frozen=True)
@@ -28,41 +26,33 @@ class Products:
 @dataclass(frozen=True)
 class Read:
     """`sets`: how many sets of loads were read; those at the end are left out if there would be too many results.
-    `newest`: so many results were read of a target at a point that has more; 0 if all were read."""
+    `has_more`: whether a target has more results at a point than are read of it."""
 
     rows: Sequence[ResultRow]
     sets: int
-    newest: int
+    has_more: bool
 
 
 def read(catalogue: Catalogue, wanted: Sequence[Collection[Load]], filters: Filter) -> Read:
-    """The newest results at the wanted loads. At most eight queries."""
+    """The results at the wanted loads, of own ones those that Bench reads. At most nine queries."""
     keys: list[str] = []
     for count, loads in enumerate(wanted):
         more = [key for key in catalogue.keys_of(loads) if key not in keys]
-        pairs = sum(len(catalogue.sources[key]) for key in (*keys, *more))
-        if count and pairs * FEWEST > MAX_ROWS:
-            return _read(keys, catalogue, filters, count)
+        if count and sum(catalogue.sizes[key] for key in (*keys, *more)) > MAX_ROWS:
+            return _read(keys, filters, count)
         keys += more
-    return _read(keys, catalogue, filters, len(wanted))
+    return _read(keys, filters, len(wanted))
 
 
-def _read(keys: Sequence[str], catalogue: Catalogue, filters: Filter, sets: int) -> Read:
-    pairs = sum(len(catalogue.sources[key]) for key in keys)
-    if not pairs:
-        return Read((), sets, 0)
-    limit = max(FEWEST, min(MOST, MAX_ROWS // pairs))
+def _read(keys: Sequence[str], filters: Filter, sets: int) -> Read:
+    if not keys:
+        return Read((), sets, has_more=False)
     valid = Result.objects.filter(invalid=False, point_key__in=keys).order_by()
-    measured = valid.exclude(target=None).annotate(
-        place=Window(RowNumber(), partition_by=[F("point_key"), F("target"), F("direction")], order_by=F("id").desc())
-    )
+    cells = valid.exclude(target=None).values("point_key", "target", "direction").annotate(newest=Max("id"))
+    ids, has_more = newest_of_cells([cell["newest"] for cell in cells])
     imported = valid.exclude(origin=None).order_by("-id").values_list("pk", flat=True)[:MAX_ROWS]
-    places = dict(measured.filter(place__lte=limit + 1).values_list("pk", "place")[: 4 * MAX_ROWS])
-    ids = [*(pk for pk, place in places.items() if place <= limit), *imported]
-    # One array: thousands of parameters take longer to write than the query to answer.
-    wanted = Result.objects.filter(pk__in=RawSQL("SELECT unnest(%s::bigint[])", [ids])).order_by("id")
-    rows = [row for row in read_rows(wanted) if filters.admits(row)]
-    return Read(rows, sets, limit if limit + 1 in places.values() else 0)
+    rows = read_rows(results_of([*(id_ for each in ids.values() for id_ in each), *imported]).order_by("id"))
+    return Read([row for row in rows if filters.admits(row)], sets, has_more)
 
 
 def products_of(rows: Iterable[ResultRow], ranked: Ranked) -> Products:

@@ -1,5 +1,6 @@
 """Headlines, curves, ladder, specifications, offers, and the plan of what is missing."""
 
+from collections import Counter
 from itertools import groupby
 
 import pytest
@@ -10,7 +11,7 @@ from webapp.bench.alike import PLACES
 from webapp.bench.missing import Grid, merged, missing, plan_for
 from webapp.bench.picking import _NEWEST, offered, pairs
 from webapp.bench.products import Kind, Product
-from webapp.bench.reading import read_results
+from webapp.bench.reading import read_history, read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.test_matching import MODELS, shown
 from webapp.plans.grids import part_grid
@@ -221,8 +222,32 @@ def test_of_too_many_results_each_plan_has_its_newest_run(samsung: Lab, monkeypa
     Run.objects.filter(number=20).update(trial_count=4)
     Run.objects.filter(number__gte=30).update(trial_count=2)
     product = Product(Kind.MODEL, SAMSUNG)
-    read = read_results([product])
+    read = read_history(product)
     assert read.cut == (product,)
     assert [(run, len(list(rows))) for run, rows in groupby(read.rows[product], lambda row: row.run)] == [
         (20, 4), (35, 2), (36, 2), (37, 2), (38, 2),
     ]  # fmt: skip
+    assert cells_of(product) == {1: 1, 2: 1, 4: 1, 8: 1, 16: 15}
+
+
+def cells_of(product: Product) -> Counter[object]:
+    """The number of results that Bench reads of each queue depth."""
+    return Counter(row.point["iodepth"] for row in read_results([product]).rows[product])
+
+
+def test_a_cell_is_read_whole_or_not_at_all(samsung: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many results of a cell whether or not a product has too many results. Reads and writes of a mix are two."""
+    product = Product(Kind.TARGET, "storage1/nvme0")
+    for number, depth in enumerate((1, 2, 4), start=2):
+        lab = Lab(samsung.target, number=number)
+        for direction in ("read", "write"):
+            lab.measure(*(float(n + depth) for n in range(20)), iodepth=depth, direction=direction)
+        Run.objects.filter(number=number).update(trial_count=40)
+    whole = read_results([product])
+    assert (whole.cut, whole.has_more, cells_of(product)) == ((), True, {1: 30, 2: 30, 4: 30})
+    monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 100)
+    read = read_results([product])
+    assert (read.cut, read.has_more) == ((product,), True)
+    assert {row.id for row in read.rows[product]} == {row.id for row in whole.rows[product]}
+    monkeypatch.setattr("webapp.bench.reading.MAX_CELLS", 4)
+    assert cells_of(product) == {4: 30, 2: 30}, "the newest runs"

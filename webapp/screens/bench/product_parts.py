@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, newest, over_time, runs
 from webapp.bench.products import Kind, Product
-from webapp.bench.side_by_side import Selection, SideBySide, matched_of, side_by_side
+from webapp.bench.reading import PER_CELL, newest_rows, read_history, read_results
+from webapp.bench.side_by_side import Selection, SideBySide, matched_of
 from webapp.bench.workloads import RATE
 from webapp.core.colours import colours_of
 from webapp.results.unfinished import unfinished_sentences
@@ -49,17 +50,19 @@ class ProductParts:
     run_count: int  # with those that are not shown
     changes: tuple[Change, ...]
     cut: int  # results shown if there are more, else 0
+    most: int  # results of a test point in the values if one has more, else 0
 
 
 def product_parts(product: Product) -> ProductParts | None:
-    """None without results. At most nine queries."""
-    history = side_by_side(Selection((product,), product))
+    """None without results. At most nine queries; of a product with too many results twice as many."""
+    selection = Selection((product,), product)
+    history = matched_of(selection, read_history(product))
     rows = history.read.rows[product]
     if not rows:
         return None
-    newest_rows = newest(rows)
-    older = len(rows) - len(newest_rows)
-    current = matched_of(history.selection, replace(history.read, rows={product: newest_rows})) if older else history
+    of_cells = read_results([product]).rows[product] if history.read.cut else newest_rows(rows)
+    shown, older = newest(of_cells), len(rows) - len(newest(rows))
+    current = history if shown == rows else matched_of(selection, replace(history.read, rows={product: shown}))
     times = [
         over_time
         for over_time in _over_time(current, history, product)
@@ -74,7 +77,7 @@ def product_parts(product: Product) -> ProductParts | None:
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
         older=older,
-        unfinished=tuple(unfinished_sentences(newest_rows)),
+        unfinished=tuple(unfinished_sentences(shown)),
         headlines=tuple(shown_row(current, row, current.matched.texts[row.workload.key]) for row in current.headlines),
         charts=(
             *(
@@ -95,7 +98,8 @@ def product_parts(product: Product) -> ProductParts | None:
         runs=tuple(of_product[:MAX_RUNS]),
         run_count=len(of_product),
         changes=tuple(changes(rows)),
-        cut=current.read.limit if current.read.cut else 0,
+        cut=history.read.limit if history.read.cut else 0,
+        most=PER_CELL if of_cells != rows else 0,
     )
 
 

@@ -16,7 +16,7 @@ from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
 from webapp.bench.products import Product
-from webapp.bench.reading import BY_TARGETS, scopes_of_products
+from webapp.bench.reading import BY_TARGETS, newest_words, scopes_of_products
 from webapp.bench.saved import selection_of
 from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
@@ -76,11 +76,15 @@ def notes(comparison: SideBySide) -> Iterator[str]:
     for product in comparison.empty:
         yield f"{names[product]} has no valid results."
     for product in comparison.read.cut:
-        first = "the newest run of each plan, then older runs" if product.kind in BY_TARGETS else "the newest ones"
+        first, most = "the newest ones", "this number"
+        if product.kind in BY_TARGETS:
+            first, most = "the newest run of each plan, then older runs", f"{comparison.read.cells:,} test points"
         yield (
-            f"{names[product]} has more than {comparison.read.limit:,} results. The page reads {first}, up to this "
-            "number. Choose single runs to compare others."
+            f"{names[product]} has more than {comparison.read.limit:,} results. The page reads {first}, up to {most}. "
+            "Choose single runs to compare others."
         )
+    if comparison.read.has_more:
+        yield newest_words()
     yield from unfinished_sentences(row for rows in comparison.read.rows.values() for row in rows)
     for product in comparison.references:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."

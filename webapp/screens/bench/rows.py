@@ -201,9 +201,10 @@ def _absent(comparison: SideBySide, product: Product, row: Row, no_plan: Mapping
 
 def in_place_of_values(comparison: SideBySide) -> dict[Product, str]:
     """Words where a product has no result: of a cut one, results that were not read may have a value."""
-    not_read = f"not in the {comparison.read.limit:,} results read"
+    read = comparison.read
     return {
-        product: not_read if product in comparison.read.cut else Missing.NOT_MEASURED for product in comparison.products
+        product: f"not in the {len(rows):,} results read" if product in read.cut else Missing.NOT_MEASURED
+        for product, rows in read.rows.items()
     }
 
 

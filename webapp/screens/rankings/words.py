@@ -12,6 +12,7 @@ from webapp.bench.rankings.groups import Entry, Group, ranked_apart
 from webapp.bench.rankings.question import Ranked
 from webapp.bench.rankings.ranking import Ranking
 from webapp.bench.rankings.standings import Lead
+from webapp.bench.reading import newest_words
 from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, ratio
@@ -166,7 +167,7 @@ def caveats(ranking: Ranking) -> Iterator[str]:
     yield from unfinished_sentences(row for entry in entries for row in entry.rows)
     if means := dict.fromkeys(f"{entry.name} ({over})" for entry in entries if (over := pooled(entry.rows))):
         yield f"Means over several configurations: {_named([*means])}."
-    if ranking.newest:
-        yield f"Values are of the newest {ranking.newest} results of each target at each test point."
+    if ranking.has_more:
+        yield newest_words()
     if ranking.unread:
         yield f"There are too many results to read those for {' and '.join(ranking.unread)}. Filter them."

@@ -7,6 +7,7 @@ The repeats are such that arithmetic and geometric means differ in which drive i
 import csv
 import io
 import json
+import random
 import re
 from collections.abc import Callable
 from html import unescape
@@ -16,10 +17,12 @@ import pytest
 from django.test import Client
 
 from webapp.analysis.models import SavedComparison
+from webapp.bench.reading import PER_CELL
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.statistics import mean_of
 from webapp.results.models import Result
 from webapp.results.tables import point_table
+from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import Lab
 
@@ -117,6 +120,30 @@ def test_reports_and_pictures_have_the_same_values(operator: Client, labs: tuple
         report = texts(body(operator, f"/comparisons/{saved.pk}/report/"))
         assert re.search(r"\b2\.00\b|\b2,000\b", report)
         assert not re.search(r"\b3\.33\b|\b3,33[03]\b", report)
+
+
+@pytest.mark.parametrize("too_many", [False, True])
+def test_a_drive_with_a_long_history_has_one_value_on_every_page(
+    operator: Client, labs: tuple[Lab, Lab], monkeypatch: pytest.MonkeyPatch, *, too_many: bool
+) -> None:
+    """It became slower: a page that reads more or fewer of its results has another value."""
+    chance = random.Random(7)
+    for number in range(3, 43):
+        Lab(labs[0].target, number=number).measure(*(chance.uniform(5e5, 6e5) / number for _ in range(3)), iodepth=32)
+    Run.objects.filter(number__gt=2).update(trial_count=3)
+    if too_many:
+        monkeypatch.setattr("webapp.bench.reading.MAX_RESULTS", 24)
+    bench = json.loads(body(operator, f"/api/v1/bench?{BENCH}&product=target:storage1/nvme1"))
+    assert bench["products"][0]["cut"] == too_many
+    at_32 = next(row for row in bench["rows"] if "QD 32" in row["workload"] and row["metric"] == "iops")
+    ranked = json.loads(body(operator, "/rankings.json?iodepth=32"))
+    (entry,) = (entry for entry in ranked["groups"][0]["entries"] if entry["name"] == SAMSUNG)
+    assert (entry["mean"], entry["results"]) == (at_32["cells"][0]["mean"], PER_CELL)
+    headline = operator.get(f"/products/model/{SAMSUNG}/").context["parts"].headlines[0].cells[0]
+    assert float(headline.value.rstrip("k")) == pytest.approx(entry["mean"] / 1000, rel=5e-3)
+    for address in (f"/bench/?{BENCH}", "/rankings/?iodepth=32", f"/products/model/{SAMSUNG}/"):
+        words = " ".join(texts(body(operator, address)).split())
+        assert f"alues of the newest {PER_CELL} results" in words.replace("alues are of", "alues of"), address
 
 
 def test_the_table_of_a_run_for_terminals_has_the_same_values(labs: tuple[Lab, Lab]) -> None:
