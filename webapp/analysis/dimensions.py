@@ -347,7 +347,7 @@ ATTRIBUTES: tuple[str, ...] = tuple(known.name for known in _ATTRIBUTES)
 DIMENSIONS: Mapping[str, Dimension] = (
     {known.name: known for known in _ATTRIBUTES}
     | {factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()}
-    | {MATCHED: Dimension(MATCHED, "Everything else")}  # its levels: `cells.group`
+    | {MATCHED: Dimension(MATCHED, "Test point")}  # its levels: `cells.group`
     | {OTHERS: BesideDimension(OTHERS, FACTORS[OTHERS].label)}
     | {"layout": LayoutDimension("layout", FACTORS["layout"].label)}
     | {name: LayoutPartDimension(name, part.label, name in NUMBERS) for name, part in LAYOUT_PARTS.items()}

@@ -311,8 +311,9 @@ class Statement:
         """`certain at 2 of them: +46 % to +64 %`. None if they may be drift and the mean does not warn of it."""
         if not self.different or self.points < 2 or (self.order and not self.claim.different):
             return ()
-        number = "all" if len(self.different) == self.points else f"{len(self.different)}"
-        return (f"certain at {number} of them: {self._range(self.different)}",)
+        is_all = len(self.different) == self.points
+        number = "both" if is_all and self.points == 2 else f"{'all' if is_all else len(self.different)} of them"
+        return (f"certain at {number}: {self._range(self.different)}",)
 
     @property
     def _caution(self) -> str:

@@ -154,11 +154,8 @@ class _Series:
         if first == last:
             return f"at {self.level(first, bare=bare)}"
         if first == 0:
-            return (
-                f"up to {self.level(last, bare=bare)}"
-                if last < end
-                else f"at all {last + 1} {_plural(self.group.axis)}"
-            )
+            number = "both" if end == 1 else f"all {end + 1}"
+            return f"up to {self.level(last, bare=bare)}" if last < end else f"at {number} {_plural(self.group.axis)}"
         start = f"from {self.level(first, bare=bare)}"
         return f"{start} on" if last == end else f"{start} to {self.level(last, bare=True)}"
 

@@ -128,13 +128,18 @@ def as_heading(claim: str) -> str:
 
 
 def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tuple[ShownFinding[Reviewed], ...]:
-    """The first finding without the sentence that the heading states: `Evidence: 95 % CI 7.1 % to 8.3 %, n = 5`."""
+    """The first finding without the sentence that the heading states: `IOPS: 95 % CI ×1.94 to ×2.10, n = 5`."""
     return tuple(
-        replace(shown, text=": ".join(filter(None, ("Evidence", shown.finding.certainty))))
+        replace(shown, text=": ".join(filter(None, (_subject(shown.finding), shown.finding.certainty))))
         if place == 0 and shown.finding.claim == heading
         else shown
         for place, shown in enumerate(first)
     )
+
+
+def _subject(finding: RunFinding | ImportFinding) -> str:
+    """What the interval of a finding is of."""
+    return finding.picture.metric_label if finding.picture else "The finding above"
 
 
 def address(finding: RunFinding | ImportFinding) -> str:

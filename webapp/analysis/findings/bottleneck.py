@@ -99,13 +99,14 @@ def _mean(values: np.ndarray) -> float | None:
 
 
 def _cores(processors: Sequence[Processor]) -> str:
-    """`core 3 was at 99 %`, `all 2 cores were at 93 %`; `one core` if it was another one in other trials."""
+    """`core 3 was at 99 %`, `both cores were at 93 %`; `one core` if it was another one in other trials."""
     work = f"{fmean(each.work for each in processors):.0f} %"
     names, cores = {each.busy for each in processors}, processors[0].cores
     counts = {len(each.busy) for each in processors}
     handling = " with interrupts" if all(each.interrupts > MOST_INTERRUPTS for each in processors) else ""
     if 0 in counts or counts == {cores}:
-        return f"all {cores} cores were at {work}{handling}" if cores > 1 else f"the only core was at {work}{handling}"
+        all_cores = {1: "the only core was", 2: "both cores were"}.get(cores, f"all {cores} cores were")
+        return f"{all_cores} at {work}{handling}"
     if max(counts) > 1:
         number = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else f"{max(counts)}"
         return f"{number} of {cores} cores were at {work}{handling}"

@@ -73,7 +73,7 @@ class Part:
             text = f"within 5 % at {len(alike)} of {len(self.ratios)} points"
         else:
             ends = span(low, high)
-            text = ends if self.is_wide or change(low) == change(high) else f"{change(self.mean)} ({ends})"
+            text = ends if self.is_wide or change(low) == change(high) else f"{change(self.mean)} (points: {ends})"
         return f"{self.name} {text}".strip()
 
     @property

@@ -13,7 +13,7 @@ from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.run_findings import are_due, newest
 from webapp.results.models import Import
 from webapp.runs.models import Run
-from webapp.screens.findings import address
+from webapp.screens.findings import address, as_heading
 from webapp.screens.overview.attention import SINCE
 
 SHOWN = 3
@@ -42,7 +42,10 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Item:
-    sentence: str
+    """`claim` has no interval; `certainty` is that, and what else may explain the claim."""
+
+    claim: str
+    certainty: str
     address: str
     title: str
     drawing: Drawing | None
@@ -75,12 +78,13 @@ def _items(since: datetime) -> tuple[Item, ...]:
 
 
 def _item_of_import(imported: Import, sentence: str) -> Item:
-    return Item(sentence, reverse("import", args=[imported.number]), title=f"Import {imported.number}", drawing=None)
+    return Item(sentence, "", reverse("import", args=[imported.number]), title=f"Import {imported.number}", drawing=None)
 
 
 def _item(finding: RunFinding) -> Item:
     return Item(
-        sentence=finding.sentence,
+        claim=as_heading(finding.claim),
+        certainty=" · ".join(filter(None, (finding.certainty, finding.doubt.partition(":")[0]))),
         address=address(finding),
         title=f"Run {finding.run}",
         drawing=drawing(finding.picture) if finding.picture else None,

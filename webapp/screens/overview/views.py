@@ -11,10 +11,12 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 
+from webapp.analysis.equals import BLOCK
 from webapp.analysis.seals import COMPLETE_RESULTS
 from webapp.bench.picking import Pair, pairs
 from webapp.bench.products import Kind
 from webapp.bench.side_by_side import Row, Selection, side_by_side
+from webapp.bench.workloads import in_words
 from webapp.core import formatting
 from webapp.core.answers import Question, answered, answered_or_earlier
 from webapp.core.health import readiness
@@ -78,8 +80,7 @@ def _shown(found: Iterator[Pair]) -> Iterator[ShownPair]:
         products = tuple(offer.product for offer in pair.offers)
         page = side_by_side(Selection(products, products[0]))
         if row := _headline([row for row in page.headlines if all(row.cells)]):
-            words = page.matched.texts[row.workload.key]
-            shown = shown_row(page, row, words)
+            shown = shown_row(page, row, in_words(row.workload, [BLOCK]))  # both have the same other factors
             names = pair.offers[0].text, pair.offers[1].text
             yield ShownPair(bench_address(products), names, shown, page.confounded)
 

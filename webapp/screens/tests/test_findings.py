@@ -159,7 +159,7 @@ def test_the_page_has_each_sentence_once_with_its_chart(viewer: Client, run: Run
     text = page(viewer, run)
     sentence = run_answer(run).findings[0].sentence
     assert text.count(sentence.removesuffix(" (measured once).")) == 1  # the heading
-    assert "Evidence: measured once" in text  # below it
+    assert "IOPS: measured once" in text  # below it
     assert text.count('class="small-chart"') == 1
     assert f'href="/explore/?{run_answer(run).findings[0].query}"'.replace("&", "&amp;") in text
     assert "/review/" not in text  # viewers only read

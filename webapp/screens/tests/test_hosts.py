@@ -242,8 +242,8 @@ def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: 
     first = an_inventory(host)
     for _ in range(2):
         finish_run(first_look_run(version, [target], repeats=1, started_at=timezone.now()))
-    assert "has not changed since run 1" in operator.get("/runs/2/").content.decode()
-    assert "has not changed since run" not in operator.get("/runs/1/").content.decode()
+    assert "is unchanged since its previous run 1" in operator.get("/runs/2/").content.decode()
+    assert "is unchanged since" not in operator.get("/runs/1/").content.decode()
     newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
     second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now())
     finish_run(first_look_run(version, [target], repeats=1, started_at=timezone.now()))

@@ -180,7 +180,7 @@ def test_other_trials_may_have_another_busy_core() -> None:
 
 
 def test_all_cores_together_are_a_bottleneck_too() -> None:
-    assert "all 2 cores were at 92 %" in the_one(of(on_cores(1, 94, 90)), K.BOTTLENECK).sentence
+    assert "both cores were at 92 %" in the_one(of(on_cores(1, 94, 90)), K.BOTTLENECK).sentence
 
 
 def test_interrupts_are_named() -> None:
