@@ -137,18 +137,23 @@ def offered() -> tuple[OfferGroup, ...]:
         offers[offer.product] = replace(
             first, levels=first.levels | offer.levels | {(Facet.KIND, offer.product.kind.value)}
         )
-    by_kind: dict[Kind, list[Offer]] = defaultdict(list)
+    groups: dict[tuple[Kind, str], list[Offer]] = {}
     for offer in offers.values():
-        by_kind[offer.product.kind].append(offer)
-    return tuple(
-        OfferGroup(_label(kind, by_kind[kind]), tuple(_sorted(kind, by_kind[kind]))) for kind in Kind if by_kind[kind]
-    )
+        kind = offer.product.kind
+        label = LABELS[kind][1] if kind is not Kind.IMPORT else "References" if _is_reference(offer) else "Imports"
+        groups.setdefault((kind, label), []).append(offer)
+    order = sorted(groups, key=lambda group: ([*Kind].index(group[0]), group[1]))
+    return tuple(OfferGroup(_label(*group, groups[group]), tuple(_sorted(group[0], groups[group]))) for group in order)
 
 
-def _label(kind: Kind, offers: Iterable[Offer]) -> str:
+def _is_reference(offer: Offer) -> bool:
+    return (Facet.SOURCE, Source.REFERENCE.value) in offer.levels
+
+
+def _label(kind: Kind, label: str, offers: Iterable[Offer]) -> str:
     """It says if there may be older ones."""
     most, whole = _NEWEST.get(kind), sum(not offer.product.part for offer in offers)
-    return f"{LABELS[kind][1]}, the newest {most}" if most and whole >= most else LABELS[kind][1]
+    return f"{label}, the newest {most}" if most and whole >= most else label
 
 
 def _sorted(kind: Kind, offers: list[Offer]) -> list[Offer]:
@@ -198,12 +203,12 @@ def _of_imports() -> Iterator[Offer]:
 def _of_import(imported: Import, drives: Mapping[tuple[str, str], Levels]) -> Iterator[Offer]:
     source = Source.REFERENCE if imported.slug else Source.IMPORT
     every = _levels(source).union(*drives.values())
-    yield Offer(Product(Kind.IMPORT, str(imported.number)), imported.title, source.value, every)
+    yield Offer(Product(Kind.IMPORT, str(imported.number)), imported.title, levels=every)
     names = part_names(drives)
     for name in names if len(names) > 1 or ("", "") in drives else ():
         levels = _levels(source).union(*(levels for labels, levels in drives.items() if is_named(name, *labels)))
         product = Product(Kind.IMPORT, f"{imported.number}/{name}")
-        yield Offer(product, f"{imported.title}: {name}", source.value, levels)
+        yield Offer(product, f"{imported.title}: {name}", levels=levels)
 
 
 def products_of_import(imported: Import) -> list[Product]:

@@ -1,8 +1,8 @@
 """The words on the first screen of a page: what a person sees without scrolling.
 
 A word is text between spaces with a letter in it that is visible inside the window, in tables and charts as well.
-Numbers (`29.3k`, `×5.94`) are no words. Not counted: the six entries of the navigation, and names of hosts, drives, plans and runs, which
-people choose.
+Numbers (`29.3k`, `×5.94`) are no words. Not counted: the six entries of the navigation, and names of hosts, drives,
+plans and runs, which people choose.
 """
 
 import re

@@ -154,6 +154,21 @@ class Catalogue:
             drives.setdefault(load, set()).update(map(identity_of, self.sources[key]))
         return {load: len(identities) for load, identities in drives.items()}
 
+    def most_alike(self, *, across_hosts: bool) -> Mapping[Load, tuple[int, int]]:
+        """At each load, the most drives that one tool measured in one place under the same conditions: own ones, and
+        all. A drive alone counts as none."""
+        most: dict[Load, tuple[int, int]] = {}
+        for key, load in self.loads.items():
+            groups: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
+            for source in self.sources[key]:
+                place = () if across_hosts else (source.host, source.controller)
+                groups.setdefault((source.reference, source.tool, *place), set()).add(identity_of(source))
+            sizes = {kind: len(drives) for kind, drives in groups.items() if len(drives) > 1}
+            own = max((size for (is_reference, *_), size in sizes.items() if not is_reference), default=0)
+            before = most.get(load, (0, 0))
+            most[load] = max(before[0], own), max(before[1], *sizes.values(), 0)
+        return most
+
     def keys_of(self, loads: Collection[Load]) -> list[str]:
         return [key for key, load in self.loads.items() if load in loads]
 

@@ -7,6 +7,7 @@ says that hosts differ.
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -159,7 +160,7 @@ def _conditions(workload: Workload) -> frozenset[Condition]:
 
 
 def groups_of(cells: Cells, load: Load) -> list[Group]:
-    """The groups at one load, the one with the most entries first."""
+    """The groups at one load: own results before published ones, then the group with the best value."""
     at_load = [entry for entry in cells.entries if entry.load == load]
     direction = min((entry.panel.direction for entry in at_load), default="")  # of the latencies of a mix, reads
     by_kind: dict[tuple[Kind, str], list[Entry]] = {}
@@ -169,14 +170,13 @@ def groups_of(cells: Cells, load: Load) -> list[Group]:
     groups = [_group(entries) for entries in by_kind.values()]
     curves = _curves(cells, load)
     shown = [_with_ceilings(group, curves) if group.panel.choice == RATE else group for group in groups]
-    return sorted(shown, key=_by_size)
+    metrics = Counter(group.panel.key for group in shown for _ in group.entries)  # values of one metric stand together
+    return sorted(shown, key=lambda group: (-metrics[group.panel.key], *_by_value(group)))
 
 
-def _by_size(group: Group) -> tuple[object, ...]:
-    """Of groups with as many entries, own results before published ones, then the best value."""
-    best = group.first.summary.mean
+def _by_value(group: Group) -> tuple[object, ...]:
     sign = 1 if group.panel.metric.lower_is_better else -1
-    return -len(group.entries), group.first.is_reference, sign * best, group.first.name
+    return group.first.is_reference, sign * group.first.summary.mean, group.first.name
 
 
 def _group(entries: Sequence[Entry]) -> Group:

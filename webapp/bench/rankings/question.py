@@ -108,15 +108,22 @@ def _weights(texts: Sequence[str], use_case: UseCase) -> tuple[int, ...]:
 
 
 def chosen_load(question: Question, catalogue: Catalogue) -> Load | None:
-    """The chosen load, or the nearest one that was measured; what is not chosen is what most drives have. None if
-    nothing was measured."""
+    """The chosen load, or the nearest one that was measured. What is not chosen is what the most comparable drives
+    have, own ones first; then what most drives have. None if nothing was measured."""
     loads = list(catalogue.counts)
     for name in ("pattern", "block_size"):
         loads = _nearest(loads, name, question.wanted)
     if "iodepth" in question.wanted or "numjobs" in question.wanted:
         depth, jobs = int(question.wanted.get("iodepth", 1)), int(question.wanted.get("numjobs", 1))
         loads = _closest(loads, depth, jobs)
-    return min(loads, key=lambda load: (-catalogue.counts[load], *_usual(load)), default=None)
+    is_of_drives = question.ranked in (Ranked.DRIVE, Ranked.LAYOUT)
+    alike = catalogue.most_alike(across_hosts=question.across_hosts) if is_of_drives else {}
+
+    def order(load: Load) -> tuple[float, ...]:
+        own, all_ = alike.get(load, (0, 0))
+        return -own, -all_, -catalogue.counts[load], *_usual(load)
+
+    return min(loads, key=order, default=None)
 
 
 def _nearest(loads: Sequence[Load], name: str, wanted: Mapping[str, int | str]) -> list[Load]:

@@ -155,7 +155,7 @@ def test_imports_and_their_labels_are_offered(db: None) -> None:
     texts = {group.label: [offer.text for offer in group.offers] for group in offered()}
     assert texts["Drive models"] == ["PM9A3"]  # not that of the reference
     assert texts["Hosts"] == ["lab1"]
-    assert texts["Imports and references"] == ["A blog", "Old tests"]
+    assert (texts["Imports"], texts["References"]) == (["Old tests"], ["A blog"])
     (pair,) = pairs()
     assert {offer.product for offer in pair.offers} == {Product(Kind.MODEL, "PM9A3"), of_import(reference)}
     assert (made.number, pair.common, pair.words) == (1, 3, "workload")

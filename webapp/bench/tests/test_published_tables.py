@@ -110,7 +110,7 @@ def test_layouts_of_one_drive_are_products_of_a_published_table(devices: tuple[P
     assert [product.part for product in devices] == [
         "SAS 2.5-inch hard disk", "Intel 320, single", "Intel 320, RAID 0 × 2",
     ]  # fmt: skip
-    (group,) = (one for one in offered() if one.label == "Imports and references")
+    (group,) = (one for one in offered() if one.label == "References")
     assert set(devices) < {offer.product for offer in group.offers}
     ids = Result.objects.filter(origin__drive="Intel 320", point__numjobs=1).values_list("pk", flat=True)
     assert set(products_of_results(map(str, ids))) == set(devices[1:])

@@ -78,7 +78,9 @@ def _items(since: datetime) -> tuple[Item, ...]:
 
 
 def _item_of_import(imported: Import, sentence: str) -> Item:
-    return Item(sentence, "", reverse("import", args=[imported.number]), title=f"Import {imported.number}", drawing=None)
+    return Item(
+        sentence, "", reverse("import", args=[imported.number]), title=f"Import {imported.number}", drawing=None
+    )
 
 
 def _item(finding: RunFinding) -> Item:

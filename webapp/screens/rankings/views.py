@@ -34,6 +34,7 @@ from webapp.screens.rankings.words import (
     apart_words,
     caveats,
     flight_words,
+    holds_words,
     lead_words,
     load_words,
     place_words,
@@ -134,7 +135,7 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "kind": KINDS[ranking.question.ranked],
         "verdict": verdict(ranking),
         "load": load_words(ranking.load) if ranking.load else "",
-        "where": _title(groups[0], ranking) if groups else "",
+        "where": holds_words(groups[0], ranking) if groups else "",
         "apart": apart_words(ranking),
         "caveats": list(caveats(ranking)),
         "metric": groups[0].panel.metric if groups else None,
@@ -278,7 +279,8 @@ def _title(group: Group, ranking: Ranking) -> str:
 
 
 def _about(group: Group, ranking: Ranking) -> str:
-    return " · ".join(filter(None, (_conditions(group, ranking.groups), lead_words(group))))
+    size = f"{len(group.entries)} {KINDS[ranking.question.ranked]}s"
+    return " · ".join(filter(None, (size, _conditions(group, ranking.groups), lead_words(group))))
 
 
 def _conditions(group: Group, groups: Sequence[Group]) -> str:

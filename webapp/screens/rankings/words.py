@@ -137,12 +137,23 @@ def place_words(place: Sequence[str]) -> str:
 
 
 def apart_words(ranking: Ranking) -> str:
-    """`5 more groups are ranked apart: other tools, other places.`"""
-    count = len(ranking.groups) - 1
-    if count < 1:
+    """`5 more groups are ranked apart: other tools, other places. Higher values stand there.`"""
+    first, *others = ranking.groups or (None,)
+    if first is None or not others:
         return ""
-    are = "groups are" if count > 1 else "group is"
-    return f"{count} more {are} ranked apart: {', '.join(ranked_apart(ranking.groups))}."
+    are = "groups are" if len(others) > 1 else "group is"
+    metric, best = first.panel.metric, first.first.summary.mean
+    way = "Lower" if metric.lower_is_better else "Higher"
+    values = [group.first.summary.mean for group in others if group.panel.metric == metric]
+    is_beaten = any(value < best if metric.lower_is_better else value > best for value in values)
+    beaten = f" {way} values stand there." if is_beaten else ""
+    return f"{len(others)} more {are} ranked apart: {', '.join(ranked_apart(ranking.groups))}.{beaten}"
+
+
+def holds_words(group: Group, ranking: Ranking) -> str:
+    """`5 drives in storage1, measured by fio`"""
+    kind, place = KINDS[ranking.question.ranked], place_words(group.kind.place)
+    return f"{len(group.entries)} {kind}s{f' in {place}' if place else ''}, measured by {group.kind.tool}"
 
 
 def caveats(ranking: Ranking) -> Iterator[str]:

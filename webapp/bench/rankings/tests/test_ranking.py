@@ -143,6 +143,28 @@ def test_the_load_that_most_drives_have_is_shown_first(lab: Callable[..., Lab]) 
     assert load.pattern is Pattern.RANDWRITE
 
 
+def test_the_load_of_the_most_comparable_drives_is_shown_first(lab: Callable[..., Lab]) -> None:
+    """Three hosts with one drive each have nothing to rank, however many they are."""
+    for name in ("storage2", "storage3", "storage4"):
+        lab(name, a_host(name)).measure(900.0, pattern="randwrite", direction="write")
+    for model in ("A", "B"):
+        lab(model).measure(100.0)
+    load = ranked().load
+    assert load
+    assert load.pattern is Pattern.RANDREAD
+    together = ranked(hosts="together").load
+    assert together
+    assert together.pattern is Pattern.RANDWRITE
+
+
+def test_the_group_with_the_best_value_stands_first(lab: Callable[..., Lab]) -> None:
+    other = a_host("storage2")
+    for model, at, speed in (("A", None, 100.0), ("B", None, 90.0), ("C", None, 80.0), ("D", other, 900.0)):
+        lab(model, at).measure(speed)
+    lab("E", other).measure(50.0)
+    assert names_of(ranked()) == [["D", "E"], ["A", "B", "C"]]
+
+
 @pytest.mark.parametrize(
     ("asked", "left"),
     [
