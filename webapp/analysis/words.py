@@ -172,8 +172,10 @@ class Statement:
             words = f"{self._both_sides(*self.opposites)}{''.join(f'; {text}' for text in self.apart)}"
             return Sentence((words,), self._doubt)
         sure = certainty(self.ratio, self.n, self.form)
-        rest = f"{self._over}{self._small}{self._points_apart}{self._caution}"
-        return Sentence((self._result, sure, rest), self._doubt if self.claim.different else "")
+        over, rest = f"{self._over}{self._small}", "".join(f"; {text}" for text in self.apart) + self._caution
+        certain = self._certain_points
+        parts = (over, certain, rest) if certain else (f"{over}{rest}",)
+        return Sentence((self._result, sure, *parts), self._doubt if self.claim.different else "")
 
     def _of_single_values(self, ratio: float, before: str, after: str) -> Sentence:
         """`new took ×0.09 the time of old (348 min → 30 min, measured once).`"""
@@ -291,7 +293,7 @@ class Statement:
         """The range of the points, unless they agree within the margin: their mean may describe none of them. Ranges of
         points that differ for certain are in `_certain_points`."""
         known = self.measured
-        if len(self._certain_points) and len(self.different) == len(known):
+        if self._certain_points and len(self.different) == len(known):
             return ""
         if len(known) < 2 or max(known) <= (1 + self.margin) * min(known):
             return ""
@@ -303,17 +305,13 @@ class Statement:
         return f", within ±{100 * self.margin:g} %" if small else ""
 
     @property
-    def _points_apart(self) -> str:
-        return "".join(f"; {text}" for text in (*self._certain_points, *self.apart))
-
-    @property
-    def _certain_points(self) -> tuple[str, ...]:
-        """`certain at 2 of them: +46 % to +64 %`. None if they may be drift and the mean does not warn of it."""
+    def _certain_points(self) -> str:
+        """`certain at 2 of them: +46 % to +64 %`. "" if they may be drift and the mean does not warn of it."""
         if not self.different or self.points < 2 or (self.order and not self.claim.different):
-            return ()
+            return ""
         is_all = len(self.different) == self.points
         number = "both" if is_all and self.points == 2 else f"{'all' if is_all else len(self.different)} of them"
-        return (f"certain at {number}: {self._range(self.different)}",)
+        return f"certain at {number}: {self._range(self.different)}"
 
     @property
     def _caution(self) -> str:

@@ -40,7 +40,8 @@ def test_several_points_are_summarised_by_average_and_range(lab: Lab) -> None:
     measure_engines(lab)
     said = sentence(compare(ENGINES))
     assert said == (
-        "psync is 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points; certain at both: −38 % to −20 %."
+        "psync is 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points "
+        "(certain at both: −38 % to −20 %)."
     )
 
 

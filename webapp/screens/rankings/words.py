@@ -63,7 +63,6 @@ def _headline(group: Group, kind: str, among: str) -> tuple[str, str]:
             metric.lower_is_better
         ) else f"The lowest is {value}."
     next_one = group.order.ranked[1].ratio
-    kind += among
     further = f"{ratio(next_one.value)} the next {kind}" if next_one else f"ahead of the next {kind}"
     if metric.lower_is_better:
         further = f"The next {kind} has {ratio(next_one.value)}" if next_one else f"Ahead of the next {kind}"
@@ -137,22 +136,22 @@ def place_words(place: Sequence[str]) -> str:
 
 
 def apart_words(ranking: Ranking) -> str:
-    """`5 more groups are ranked apart: other tools, other places. Higher values stand there.`"""
+    """`5 more groups are ranked apart: other tools, other places. Some have higher values.`"""
     first, *others = ranking.groups or (None,)
     if first is None or not others:
         return ""
     are = "groups are" if len(others) > 1 else "group is"
     metric, best = first.panel.metric, first.first.summary.mean
-    way = "Lower" if metric.lower_is_better else "Higher"
+    way = "lower" if metric.lower_is_better else "higher"
     values = [group.first.summary.mean for group in others if group.panel.metric == metric]
     is_beaten = any(value < best if metric.lower_is_better else value > best for value in values)
-    beaten = f" {way} values stand there." if is_beaten else ""
+    beaten = f" {'It has' if len(others) == 1 else 'Some have'} {way} values." if is_beaten else ""
     return f"{len(others)} more {are} ranked apart: {', '.join(ranked_apart(ranking.groups))}.{beaten}"
 
 
 def holds_words(group: Group, ranking: Ranking) -> str:
-    """`5 drives in storage1, measured by fio`"""
-    kind, place = KINDS[ranking.question.ranked], place_words(group.kind.place)
+    """`5 drives in storage1, measured by fio`; the headline names the place if there are other groups."""
+    kind, place = KINDS[ranking.question.ranked], "" if _among(ranking) else place_words(group.kind.place)
     return f"{len(group.entries)} {kind}s{f' in {place}' if place else ''}, measured by {group.kind.tool}"
 
 
