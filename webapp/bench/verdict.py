@@ -215,13 +215,9 @@ class _Pair(_Series):
         if not self.cells:
             return f"{names} are not compared in {self.where_all}.", ""
         if not self.has_difference:
-            equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
-            words = (
-                f"are equal within {100 * MARGIN:g} % in"
-                if equal
-                else f"show no clear difference beyond {100 * MARGIN:g} % in"
-            )
-            return f"{names} {words} {self.where_all}.", ""
+            if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
+                return f"{names} are equal within {100 * MARGIN:g} % in {self.where_all}.", ""
+            return f"Unclear which is better in {self.where_all}: {names}.", ""
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""
         rest = f"{', '.join(parts[1:])}{limit}." if len(parts) > 1 else ""

@@ -248,7 +248,7 @@ def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: 
     second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now())
     finish_run(first_look_run(version, [target], repeats=1, started_at=timezone.now()))
     text = operator.get("/runs/3/").content.decode()
-    assert "has changed since run 2" in text
+    assert "has changed since its previous run 2" in text
     assert f"differences/?from={first.pk}&amp;to={second.pk}" in text
 
 

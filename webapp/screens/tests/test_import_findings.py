@@ -160,7 +160,7 @@ def test_news_have_the_most_important_finding_of_each_import() -> None:
     ((imported, sentence),) = newest(timezone.now() - timedelta(days=1), 3)
     assert imported == made
     (item,) = news().items
-    assert (item.sentence, item.title, item.address) == (sentence, "Import 1", f"/imports/{made.number}/")
+    assert (item.claim, item.title, item.address) == (sentence, "Import 1", f"/imports/{made.number}/")
     Import.objects.update(created_at=timezone.now() - timedelta(days=30))
     assert not news().items
 
