@@ -2,10 +2,11 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 
 from django.db.models import CharField, Count, Q, QuerySet
 from django.db.models.functions import Cast
+from django.utils import timezone
 
 from webapp.core.models import SYSTEM, ApiToken, AuditEntry, User
 
@@ -24,7 +25,8 @@ def tokens_of(user: User) -> QuerySet[ApiToken]:
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """A filter of audit entries; "" and None match all. `since` and `until` are whole days in UTC, both included."""
+    """A filter of audit entries; "" and None match all. `since` and `until` are whole days in the current time
+    zone, both included."""
 
     person: str = ""
     action: str = ""
@@ -49,14 +51,15 @@ def audit_entries(wanted: AuditFilter) -> QuerySet[AuditEntry]:
         ids = people.annotate(text=Cast("pk", CharField())).values("text")
         entries = entries.filter(Q(label__icontains=wanted.subject) | Q(object_type="user", object_id__in=ids))
     if wanted.since:
-        entries = entries.filter(at__gte=_midnight(wanted.since))
+        entries = entries.filter(at__gte=midnight(wanted.since))
     if wanted.until:
-        entries = entries.filter(at__lt=_midnight(wanted.until) + timedelta(days=1))
+        entries = entries.filter(at__lt=midnight(wanted.until + timedelta(days=1)))
     return entries
 
 
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)
+def midnight(day: date) -> datetime:
+    """The begin of the day in the current time zone."""
+    return timezone.make_aware(datetime.combine(day, time()))
 
 
 def actors() -> list[str]:

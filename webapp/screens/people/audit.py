@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from itertools import groupby
 from typing import Any
 
@@ -12,11 +13,12 @@ from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
 from webapp.analysis.models import EnteredCeiling, Price, SavedComparison
 from webapp.core.audit_words import SENTENCES, area_of, choice, sentence_parts
 from webapp.core.models import PERSON, AuditEntry, User
-from webapp.core.selectors import AuditFilter, actors, audit_entries, person_names
+from webapp.core.selectors import AuditFilter, actors, audit_entries, midnight, person_names
 from webapp.hosts.models import EnrolmentToken, Host, HostGroup, ServerKey, Target
 from webapp.notices.models import Subscription
 from webapp.plans.models import Plan
@@ -25,6 +27,7 @@ from webapp.results.models import Import
 from webapp.runs.models import Run, Trial
 from webapp.schedules.models import Schedule
 from webapp.screens.access import operator_page, person
+from webapp.screens.templatetags.times import day_in_words
 from webapp.trends.models import Baseline
 
 # Finds the page of an audit entry's object: one rule per type of object.
@@ -96,8 +99,8 @@ class AuditForm(forms.Form):
     person = forms.ChoiceField(label="Person", required=False)
     action = forms.ChoiceField(label="Action", required=False)
     subject = forms.CharField(label="Object", max_length=200, required=False)
-    since = forms.DateField(label="From day (UTC)", required=False)
-    until = forms.DateField(label="To day (UTC)", required=False)
+    since = forms.DateField(label="From day", required=False)
+    until = forms.DateField(label="To day", required=False)
 
     def __init__(self, data: Any) -> None:
         super().__init__(data)
@@ -146,13 +149,33 @@ def audit_page(request: HttpRequest) -> HttpResponse:
     form = AuditForm(request.GET)
     wanted = form.wanted()
     shown = Paginator(audit_entries(wanted), PER_PAGE).get_page(request.GET.get("page"))
+    lines = list(_lines(list(shown), person(request)))
+    filtered = wanted != AuditFilter()
     context = {
         "form": form,
         "pages": shown,
-        "lines": list(_lines(list(shown), person(request))),
-        "filtered": wanted != AuditFilter(),
+        "days": [(day_in_words(day), list(group)) for day, group in groupby(lines, key=_day)],
+        "newest": lines[0] if lines and shown.number == 1 else None,
+        "heading": _heading(shown.paginator.count, filtered=filtered),
+        "filtered": filtered,
     }
     return render(request, "screens/audit.html", context)
+
+
+def _day(line: Line) -> date:
+    return timezone.localtime(line.entry.at).date()
+
+
+def _heading(count: int, *, filtered: bool) -> str:
+    """`12 entries today` or, with filters, `3 matching entries`. `count`: those of all days that match."""
+    if filtered:
+        return _entries(count, "matching ")
+    today = AuditEntry.objects.filter(at__gte=midnight(timezone.localdate())).count()
+    return f"{_entries(today)} today" if count else "No entry yet"
+
+
+def _entries(count: int, which: str = "") -> str:
+    return f"{count:,} {which}{'entry' if count == 1 else 'entries'}" if count else f"No {which}entry"
 
 
 def _lines(entries: Sequence[AuditEntry], viewer: User) -> Iterator[Line]:

@@ -1,7 +1,7 @@
 """Times in the viewer's time zone."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from typing import Any
 
@@ -57,9 +57,19 @@ def night_of(ended_at: datetime | None) -> str:
     local, today = timezone.localtime(ended_at), timezone.localtime().date()
     is_night = not NIGHT_ENDS <= local.hour < NIGHT_BEGINS
     day = local.date() + timedelta(days=local.hour >= NIGHT_BEGINS)
-    known = {0: ("Today", "Last night"), 1: ("Yesterday", "")}.get((today - day).days, ("", ""))
-    date = f"{day:%a} {day.day} {day:%b}" + ("" if day.year == today.year else f" {day.year}")
-    return known[is_night] or (f"Night to {date}" if is_night else date)
+    if not is_night:
+        return day_in_words(day)
+    return "Last night" if day == today else f"Night to {_date(day)}"
+
+
+def day_in_words(day: date) -> str:
+    """“Today”, “Yesterday” or “Fri 27 Nov”, in the viewer's time zone."""
+    return {0: "Today", 1: "Yesterday"}.get((timezone.localdate() - day).days) or _date(day)
+
+
+def _date(day: date) -> str:
+    """“Fri 27 Nov”, with the year if it is not the current one."""
+    return f"{day:%a} {day.day} {day:%b}" + ("" if day.year == timezone.localdate().year else f" {day.year}")
 
 
 def _machine_text(at: datetime) -> str:

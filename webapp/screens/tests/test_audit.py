@@ -68,6 +68,26 @@ def test_it_filters_by_the_address(operator: Client, entries: None, query: str, 
     assert left not in page
 
 
+def test_it_groups_entries_by_day_with_the_time_in_the_viewers_zone(operator: Client, entries: None) -> None:
+    operator.cookies["timezone"] = "Asia/Tokyo"  # 9 hours ahead: 23:59 of 31 January is 08:59 of 1 February
+    page = text(operator)
+    assert page.count('class="group"') == 2
+    assert "Sun 1 Feb 2026" in page or "Sun 1 Feb<" in page
+    assert ">08:59</time>" in page
+    assert "run 8" in text(operator, "?since=2026-02-01")
+    assert "run 8" not in text(operator, "?until=2026-01-31")
+
+
+def test_the_heading_counts_the_entries_of_today_or_those_that_match(operator: Client, entries: None) -> None:
+    def heading(query: str) -> str:
+        return str(operator.get(reverse("audit") + query).context["heading"])
+
+    today = AuditEntry.objects.exclude(label="run 8").count()
+    assert heading("").split()[0] == str(today)
+    assert heading("?subject=AHEAD").split()[0] == "1"
+    assert not any(map(str.isdigit, heading("?subject=moon")))
+
+
 def test_it_says_at_the_field_what_it_cannot_read(operator: Client, entries: None) -> None:
     page = operator.get(reverse("audit") + "?since=yesterday").content.decode()
     assert "Enter a day such as 2026-01-31" in page
