@@ -78,6 +78,7 @@ from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, resolved, with_de
 from webapp.screens.explore.revision import BEFORE, before_of, fitted
 from webapp.screens.explore.saved import opened
 from webapp.screens.explore.shown import sentences_of, shown
+from webapp.screens.findings import as_heading
 from webapp.screens.results.picks import (
     Pick,
     attribute_picks,
@@ -339,6 +340,19 @@ def _answer(pairs: Pairs) -> ExploreAnswer:
     return _of_results(pairs, chosen.options, chosen.selected)
 
 
+def _heading(comparison: Comparison, options: ViewOptions) -> str:
+    """The first finding or conclusion of a view of means; otherwise what the charts show."""
+    if not comparison.results:
+        return "No results match"
+    if options.view == "means":
+        claims = [finding.claim for finding in comparison.findings[:1]]
+        claims += [": ".join(filter(None, conclusion)) for conclusion in sentences_of(comparison)[:1]]
+        if claims:
+            return as_heading(claims[0])
+    shown_as = {"latency": "Latency distribution", "timeline": f"{comparison.metric_label} over time"}
+    return shown_as.get(options.view, f"{comparison.metric_label} over {comparison.x_label}")
+
+
 @page
 def explore_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
@@ -348,7 +362,9 @@ def explore_page(request: HttpRequest) -> HttpResponse:
             return _redirect(request, explored.pairs, explored.dropped)
         context = {"form": _with_attributes(explored.form, pairs), "options": explored.options}
         if explored.answer is None:
+            context["heading"] = "No results match" if request.GET else "No results yet"
             return render(request, "screens/explore.html", context | {"empty": True})
+        context["heading"] = _heading(explored.answer.comparison, explored.options)
         context |= shown(explored.answer, explored.options, explored.ratios)
         context["drawing"] = explore_drawing(explored.answer, explored.options)
         context |= {
@@ -401,7 +417,7 @@ def _refused(request: HttpRequest, refusal: Refusal) -> HttpResponse:
     options = read_options(fit.pairs)
     form = form_of(fit.pairs, options=options, all_points=_offered(fit.pairs))
     form = _with_attributes(form, fit.pairs)
-    context = {"refusal": str(refusal), "form": form, "options": options}
+    context = {"heading": "No comparison", "refusal": str(refusal), "form": form, "options": options}
     status = 200 if refusal.code == "compare_too_many" else 422  # a valid query with too many results
     return render(request, "screens/explore.html", context, status=status)
 

@@ -80,6 +80,7 @@ def results_page(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         result_filter = lenient_filter(pairs)
         context = {
+            "heading": "These filters cannot be used",
             "refusal": str(refusal),
             "picks": [*attribute_picks(result_filter), *factor_picks([], result_filter)],
             "filtered": True,
@@ -112,6 +113,8 @@ def _context(request: HttpRequest, result_filter: ResultFilter) -> dict[str, obj
         "rows": table_rows(shown.rows, columns),
         "troubled": sum(result.kernel_lines > 0 for result in shown.rows),
         "page": shown,
+        "heading": _heading(results.count(), filtered=result_filter != ResultFilter()),
+        "newest": shown.rows[0].stated_at if shown.rows and sort == Sort() and not shown.newer else None,
         "count": _count_text(results, sort, shown),
         "sort": str(sort),
         "filtered": bool(pairs_of(request.GET, "sort", "columns")),
@@ -140,6 +143,13 @@ def _sort_of(column: Column, sort: Sort) -> tuple[str, str]:
     if column.key != sort.key:
         return f"-{column.key}", ""
     return str(Sort(column.key, not sort.descending)), "descending" if sort.descending else "ascending"
+
+
+def _heading(count: int, *, filtered: bool) -> str:
+    """`251 results` or, with filters, `3 matching results`."""
+    if not count:
+        return "No results match" if filtered else "No results yet"
+    return f"{_counted(count)}{' matching' if filtered else ''} result{'' if count == 1 else 's'}".capitalize()
 
 
 def _count_text(results: ResultQuery, sort: Sort, shown: Page) -> str:

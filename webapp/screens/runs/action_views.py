@@ -1,6 +1,6 @@
 """Actions of operators on runs, selected runs, results and the queue. Each shows its outcome or a refusal."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.contrib import messages
@@ -28,13 +28,14 @@ from webapp.runs.actions.run_actions import (
     run_again,
     skip_trials,
 )
-from webapp.runs.dispatch.host_queues import HostQueue, queues
+from webapp.runs.dispatch.host_queues import Entry, HostQueue, queues
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.schedules.selectors import occurrences_waiting
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.plans.draft import data_of, draft_of, keep
+from webapp.screens.trend.claims import number, sentence
 from webapp.screens.undo import with_undo
 
 # The queue: running and waiting runs by host, and changes of their order.
@@ -46,13 +47,33 @@ WAITING_SHOWN = 10
 def queue_page(request: HttpRequest) -> HttpResponse:
     host_queues = queues()
     waiting = occurrences_waiting()
+    scheduled = waiting.count()
     context = {
+        "heading": queue_heading(host_queues, scheduled),
+        "next_start": min(filter(None, (entry.starts_at for entry in _waiting(host_queues))), default=None),
         "queues": host_queues,
         "runs": _waiting_runs(host_queues),
         "occurrences_waiting": waiting[:WAITING_SHOWN],
-        "waiting_count": waiting.count(),
+        "waiting_count": scheduled,
     }
     return render(request, "screens/queue.html", context)
+
+
+def queue_heading(host_queues: Sequence[HostQueue], scheduled: int) -> str:
+    """`Run 3 is at work, two wait`. `scheduled`: due times whose run has not started."""
+    working = {entry.run.number for queue in host_queues for entry in queue.entries if entry.working}
+    waiting = {entry.run.number for entry in _waiting(host_queues)} - working
+    at_work = f"run {min(working)} is" if len(working) == 1 else f"{number(len(working))} runs are"
+    phrases = [f"{at_work} at work"] if working else []
+    if waiting:
+        phrases.append(f"{number(len(waiting))} {'run waits' if len(waiting) == 1 else 'runs wait'}")
+    if scheduled:
+        phrases.append(f"{number(scheduled)} scheduled {'run is' if scheduled == 1 else 'runs are'} due")
+    return sentence(phrases) or "The queue is empty"
+
+
+def _waiting(host_queues: Sequence[HostQueue]) -> Iterator[Entry]:
+    return (entry for queue in host_queues for entry in queue.entries if not entry.working)
 
 
 def _waiting_runs(host_queues: list[HostQueue]) -> list[Run]:

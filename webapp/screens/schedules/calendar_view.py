@@ -18,6 +18,7 @@ from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.selectors import occurrences_list
 from webapp.schedules.timing import count_between, due_after, just_before
 from webapp.screens.access import page
+from webapp.screens.schedules.words import heading
 
 # A month of schedules by day: due, started and missed occurrences, and maintenance windows.
 
@@ -189,6 +190,7 @@ def calendar_page(request: HttpRequest) -> HttpResponse:
     missed = missed_in_month(first, zone)
     shown_missed = list(missed[:MISSED_SHOWN])
     context = {
+        **heading(now),
         "first": first,
         "before": (first - timedelta(days=1)).replace(day=1),
         "after": (first + timedelta(days=31)).replace(day=1),

@@ -50,6 +50,7 @@ from webapp.screens.arming import DriveToArm, drives_to_arm
 from webapp.screens.outcome import Outcome, outcomes
 from webapp.screens.schedules.trend import trend
 from webapp.screens.schedules.words import (
+    heading,
     on_in_words,
     rules,
     run_cost,
@@ -213,6 +214,7 @@ def schedules_page(request: HttpRequest) -> HttpResponse:
     for outcome in happened(chain.from_iterable(last_occurrences(schedules).values())):
         last[outcome.occurrence.schedule_id].append(outcome)
     context = {
+        **heading(timezone.now()),
         "pages": shown,
         "rows": [_row(schedule, last[schedule.pk]) for schedule in schedules],
         "show": show,

@@ -21,12 +21,31 @@ from webapp.runs.durations import experience_of
 from webapp.runs.models import Priority
 from webapp.schedules import timing
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
-from webapp.schedules.selectors import in_order
+from webapp.schedules.selectors import in_order, is_finished, missed_since, next_due
 from webapp.schedules.timing import due_after, trigger_in_words, window_of
+from webapp.screens.trend.claims import number
+from webapp.screens.trend.claims import sentence as phrases_in_sentence
 
 # Describes schedules: when, on what, and each of their rules.
 
 TARGETS_NAMED = 3
+
+
+MISSED_WITHIN = timedelta(hours=24)
+
+
+def heading(now: datetime) -> dict[str, object]:
+    """Of the list and the calendar: `One due time was missed in the last 24 hours, two schedules are on`, and the next
+    due time."""
+    present = Schedule.objects.filter(deleted_at=None)
+    on, missed = present.filter(~is_finished(), enabled=True).count(), missed_since(now - MISSED_WITHIN).count()
+    phrases = []
+    if missed:
+        times = "time was" if missed == 1 else "times were"
+        phrases.append(f"{number(missed)} due {times} missed in the last 24 hours")
+    if on or present.exists():
+        phrases.append(f"{number(on)} {'schedule is' if on == 1 else 'schedules are'} on")
+    return {"heading": phrases_in_sentence(phrases) or "No schedule yet", "next": next(iter(next_due(1)), None)}
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ def test_it_shows_a_message_if_no_results_match(operator: Client, run: Run) -> N
     assert "No results match" in operator.get("/explore/?run=99&x=iodepth").content.decode()
 
 
+def test_each_view_has_its_heading(operator: Client, run: Run) -> None:
+    addresses = (ADDRESS, f"{ADDRESS}&view=latency", f"{ADDRESS}&view=timeline", "/explore/?run=99")
+    assert len({operator.get(address).context["heading"] for address in addresses}) == len(addresses)
+
+
 def test_it_puts_its_own_choice_into_the_address(operator: Client, run: Run) -> None:
     response = operator.get("/explore/?run=1")
     assert response.status_code == 302

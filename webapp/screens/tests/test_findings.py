@@ -240,3 +240,9 @@ def test_the_page_of_the_trial_has_the_finding_and_marks_its_seconds(operator: C
     assert page.context["findings"].first[0].url == f"/runs/{run.number}/trials/1/"
     without = operator.get(f"/runs/{run.number}/trials/2/")
     assert (without.context["findings"].first, without.context["evidence"]) == ((), ())
+
+
+def test_the_charts_of_a_finding_have_it_as_their_heading(viewer: Client, run: Run) -> None:
+    finding = run_answer(run).findings[0]
+    charts = viewer.get(f"/explore/?{finding.query}", follow=True)
+    assert charts.context["heading"] == charts.context["comparison"].findings[0].claim

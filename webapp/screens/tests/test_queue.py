@@ -57,6 +57,16 @@ def test_it_shows_what_runs_and_what_waits_in_order_with_times(operator: Client,
     assert 'aria-label="Move run 3 up">' in page
 
 
+def test_the_heading_names_the_run_at_work_and_when_the_next_starts(operator: Client, runs: list[Run]) -> None:
+    context = operator.get("/queue/").context
+    assert context["heading"].startswith("Run 1 ")
+    assert "two" in context["heading"]
+    (queue,) = context["queues"]
+    assert context["next_start"] == queue.entries[1].starts_at
+    Host.objects.update(state=HostState.MAINTENANCE)
+    assert operator.get("/queue/").context["next_start"] is None
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

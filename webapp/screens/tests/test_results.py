@@ -170,6 +170,15 @@ def test_a_csv_export_starts_with_its_first_page_and_reads_the_others_later(
     assert len(queries) > 0
 
 
+def test_the_heading_has_the_count_and_the_age_of_the_newest_result(operator: Client, run: Run) -> None:
+    everything = operator.get("/results/").context
+    assert everything["heading"].split()[0] == str(len(everything["page"].rows))
+    assert everything["newest"] == max(row.stated_at for row in everything["page"].rows)
+    assert operator.get("/results/?sort=iops").context["newest"] is None  # the first row is not the newest
+    headings = {operator.get(f"/results/{query}").context["heading"] for query in ("", "?run=999", "?run=x")}
+    assert len(headings) == 3
+
+
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:
     few = queries_of("/results/")
     finish_run(first_look_run(run.version, list(run.targets.all()), repeats=2))

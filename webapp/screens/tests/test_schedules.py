@@ -53,6 +53,19 @@ def test_the_list_says_why_a_due_time_was_missed(operator: Client, nightly: Sche
     assert "storage1 was away." in page_of(operator, "/schedules/")
 
 
+def test_the_heading_counts_schedules_and_names_the_next(operator: Client, nightly: Schedule) -> None:
+    for address in ("/schedules/", "/schedules/calendar/"):
+        context = operator.get(address).context
+        assert context["heading"].startswith("One ")
+        assert (context["next"].schedule, context["next"].at) == (nightly, nightly.next_due_at)
+    switch_off(schedule=nightly, by=nightly.owner)
+    off = operator.get("/schedules/").context
+    assert off["heading"].startswith("No ")
+    assert off["next"] is None
+    missed(nightly, 3)
+    assert "missed" in operator.get("/schedules/").context["heading"]
+
+
 def test_the_list_takes_a_fixed_number_of_queries(
     queries_of: Callable[[str], int], nightly: Schedule, olga: User, version: PlanVersion
 ) -> None:
@@ -74,8 +87,8 @@ def test_it_filters_by_state_and_owner(operator: Client, nightly: Schedule, vers
         other, name="sleeping", version=version, targets=[storage1_scratch(nightly.targets.get().host, "b")]
     )
     switch_off(schedule=off, by=other)
-    assert "sleeping" not in page_of(operator, "/schedules/?show=on")
-    assert "nightly" not in page_of(operator, "/schedules/?show=off")
+    assert ">sleeping</a>" not in page_of(operator, "/schedules/?show=on")
+    assert ">nightly</a>" not in page_of(operator, "/schedules/?show=off")
     assert "sleeping" not in page_of(operator, "/schedules/?show=mine")
     assert "sleeping" in page_of(operator, "/schedules/")
 
