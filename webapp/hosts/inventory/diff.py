@@ -144,6 +144,8 @@ _DEVICE_FACTS: Mapping[str, str] = {
     "holders": "in use by",
 }
 _CONTROLLER_FACTS_LEFT_OUT = ("drives", "device", "address", "number", "slot")
+# Facts of a block device whose empty value means none. Of other facts it means unknown.
+_MAY_BE_NONE = frozenset({"parents", "signature", "holders"})
 # kind of part -> its name, and the facts that identify one part
 _NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "block_devices": ("Block device", ("name", "model", "serial")),
@@ -202,15 +204,27 @@ def _behind_controller(difference: Difference) -> str:
 def summary(before: Inventory, after: Inventory) -> list[str]:
     """A sentence for each important difference of the host, its block devices and its controllers.
 
-    Older workers did not report controllers, so the first inventory with controllers does not count as a change.
+    What becomes known is no change: a newer worker reports more. Older workers did not report controllers, so the first
+    inventory with controllers does not count as a change either.
     """
-    all_differences = differences(before, after)
+    everything = differences(before, after)
+    all_differences = [difference for difference in everything if not _became_known(difference)]
+    if everything and not all_differences:
+        return ["The worker reports more details."]
     kinds = [(HOST,), ("block_devices",), _BEHIND_CONTROLLERS if before.controllers and after.controllers else ()]
     return [
         sentence
         for kinds_in_order in kinds
         for sentence in _sentences([difference for difference in all_differences if difference.kind in kinds_in_order])
     ]
+
+
+def _became_known(difference: Difference) -> bool:
+    return (
+        difference.change is Change.CHANGED
+        and not _written(difference.before)
+        and not (difference.kind == "block_devices" and difference.fact in _MAY_BE_NONE)
+    )
 
 
 def _sentences(differences_of_kind: list[Difference]) -> Iterator[str]:

@@ -40,3 +40,12 @@ def test_it_names_firmware_scheduler_and_who_uses_a_drive() -> None:
         "nvme0n1: scheduler was none, is mq-deadline.",
         "nvme0n1: in use by was nothing, is mount /srv.",
     ]
+
+
+def test_what_becomes_known_is_no_change() -> None:
+    unknown = replace(INVENTORY, distribution="", block_devices=(replace(DRIVE, firmware="", signature=""),))
+    known = replace(INVENTORY, block_devices=(replace(DRIVE, signature="ext4"),))
+    assert summary(unknown, known) == ["nvme0n1: holds was nothing, is ext4."]
+    (sentence,) = summary(replace(unknown, block_devices=(replace(DRIVE, firmware=""),)), INVENTORY)
+    assert DRIVE.firmware not in sentence
+    assert INVENTORY.distribution not in sentence
