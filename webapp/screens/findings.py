@@ -19,10 +19,12 @@ from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import apart
 from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
+from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 
 FIRST = 3  # shown; the others are folded
 MOST_LETTERS_OF_HEADING = 160
+MOST_LETTERS_WITH_NAMES = 90  # of a heading that begins with the names of its series
 
 # The area of the lines; names of values and levels are outside of it. In pixels.
 WIDTH, HEIGHT = 180.0, 64.0
@@ -125,6 +127,17 @@ def as_heading(claim: str) -> str:
     """Its first line, cut after a word."""
     line = claim.split("\n")[0]
     return line if len(line) <= MOST_LETTERS_OF_HEADING else f"{line[:MOST_LETTERS_OF_HEADING].rsplit(' ', 1)[0]} …"
+
+
+def names_apart(claim: str) -> tuple[str, str]:
+    """The names of series before a long claim and the claim without them: `read: Re-read` and `Bandwidth falls …`. The
+    names of a short claim stay in it."""
+    if len(claim) > MOST_LETTERS_WITH_NAMES:
+        for label in (metric.label for metric in METRICS.values()):
+            names, _, rest = claim.partition(f": {label} ")
+            if rest:
+                return names, f"{label} {rest}"
+    return "", claim
 
 
 def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tuple[ShownFinding[Reviewed], ...]:

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from msgspec import structs
 
 from webapp.analysis.answer import Level
 from webapp.analysis.import_findings import Conclusions, ImportFinding, stored
@@ -43,7 +44,7 @@ from webapp.screens.ceilings import ceiling_form
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.pictures import time_note, time_pictures
 from webapp.screens.explore.resolve import metric_of, usual_rate
-from webapp.screens.findings import FIRST, ShownFinding, as_heading, below_heading, shown_finding
+from webapp.screens.findings import FIRST, ShownFinding, as_heading, below_heading, names_apart, shown_finding
 from webapp.screens.results.columns import COLUMNS, Column
 
 # The list of imports, and what an import brought: its tests, and each file with its reason.
@@ -253,9 +254,10 @@ class ShownSection:
 def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     """The heading, the most important findings, and the others table by table. The first ones are neither dismissed nor
     do they repeat another one."""
-    findings = findings_of_import(imported, conclusions)
+    own = f"import {imported.number}/"  # before the names of its drives and hosts
+    findings = [_without(own, finding) for finding in findings_of_import(imported, conclusions)]
     first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST]
-    heading = as_heading(first[0].claim) if first else imported.title
+    names, claim = names_apart(first[0].claim) if first else ("", imported.title)
     further: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in findings:
         if finding not in first:
@@ -266,15 +268,20 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
             title=section.title,
             query=section.query,
             findings=tuple(map(shown_finding, further.get((section.title, section.query), ()))),
-            others=tuple(sentence for sentence in section.sentences if sentence not in stated),
+            others=tuple(sentence for each in section.sentences if (sentence := each.replace(own, "")) not in stated),
         )
         for section in conclusions.sections
     ]
     return {
-        "heading": heading,
-        "first": below_heading(tuple(map(shown_finding, first)), heading),
+        "heading": as_heading(claim),
+        "names": names,
+        "first": below_heading(tuple(map(shown_finding, first)), first[0].claim if first else ""),
         "sections": [section for section in sections if section.findings or section.others],
     }
+
+
+def _without(own: str, finding: ImportFinding) -> ImportFinding:
+    return structs.replace(finding, sentence=finding.sentence.replace(own, ""), claim=finding.claim.replace(own, ""))
 
 
 @operator_action
