@@ -1,4 +1,5 @@
-/** Folds the sections of a long page on narrow screens, except those with `data-fold="open"`. A link to a section opens it. */
+/** Folds the sections of a long page on narrow screens, except those with `data-fold="open"`. Sections with
+    `data-fold="closed"` stay as the server made them. A link to a section opens it. */
 
 const NARROW = "(max-width: 767.98px)";
 
@@ -20,7 +21,9 @@ export function initFold(): void {
   if (sections.length === 0) return;
   const narrow = matchMedia(NARROW);
   const fold = (): void => {
-    for (const section of sections) section.open = !narrow.matches || section.dataset.fold === "open";
+    for (const section of sections) {
+      if (section.dataset.fold !== "closed") section.open = !narrow.matches || section.dataset.fold === "open";
+    }
     open(location.hash);
   };
   fold();

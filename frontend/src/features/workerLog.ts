@@ -12,7 +12,11 @@ export function initWorkerLog(): void {
   const url = body?.dataset.url;
   if (!body || !box || !url) return;
   let last = Number(body.dataset.last ?? "0");
-  box.scrollTop = box.scrollHeight;
+  const toEnd = (): void => {
+    box.scrollTop = box.scrollHeight;
+  };
+  toEnd();
+  box.closest("details")?.addEventListener("toggle", toEnd);
   startPolling({
     visibleMs: 3000,
     hiddenMs: 30_000,

@@ -261,7 +261,7 @@ def _users(targets: Sequence[Target]) -> dict[str, int]:
     return {lock.lock_key: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run}
 
 
-RUNS_SHOWN = 5
+RUNS_SHOWN = 3
 SPARK = (200, 32)  # px
 
 
@@ -385,6 +385,8 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "warnings": warnings(host, targets, newest_version=newest, active=active),
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
         "targets": targets,
+        "usable": sum(target.present for target in targets if target.in_policy),
+        "listed": sum(target.in_policy for target in targets),
         "target_rows": target_rows(host, targets),
         "inventory": inventory,
         "tree": tree(inventory) if inventory else [],
