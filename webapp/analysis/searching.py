@@ -3,7 +3,8 @@
     start of the run ──► batch 0 ──► … ──► final rounds ──► the run ends, `answers_of`
                           each batch is added when the trials of the one before have ended
 
-A search has no state besides its run: `tuning.search` gets the measurements from the results. A trial that failed, was
+A search has no state besides its run: `tuning.search` gets the measurements from the results; of a search over shares
+of the load, `tuning.bisection` does. A trial that failed, was
 skipped or is invalid counts as one without a value.
 
 With a limit of time, the number of trials that fit into it is computed anew before each batch, from the mean time of
@@ -26,6 +27,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import read
 from webapp.plans.expand import expand, repeated
 from webapp.plans.goal import Goal, read_goal
+from webapp.plans.load import LOAD
 from webapp.plans.points import Point
 from webapp.plans.search_space import SearchSpace, spaces_of
 from webapp.plans.selectors import facts_for
@@ -36,8 +38,10 @@ from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.selectors import working_s
 from webapp.runs.services import add_trials
 from webapp.runs.states import cancel_these
+from webapp.tuning.bisection import Bracket, bracket, next_levels
 from webapp.tuning.search import (
     ROUNDS,
+    Batch,
     Conclusion,
     Effect,
     Measurement,
@@ -126,9 +130,22 @@ class TargetSearch:
         return self.space.levels[effect.factor][effect.level]
 
     @property
+    def is_over_loads(self) -> bool:
+        return LOAD in self.space.levels
+
+    def next_batch(self, budget: int) -> Batch:
+        search = replace(self.search, budget=budget)
+        return (next_levels if self.is_over_loads else next_batch)(search, self.measurements)
+
+    @property
     def conclusion(self) -> Conclusion | None:
-        """None before the final rounds, or if no combination succeeded in all of them."""
-        return _concluded(self.search, self.measurements)
+        """None before the final rounds, if no combination succeeded in all of them, or of a search over loads."""
+        return None if self.is_over_loads else _concluded(self.search, self.measurements)
+
+    @property
+    def bracket(self) -> Bracket | None:
+        """Of a search over loads; None before its rounds."""
+        return bracket(self.search, self.measurements) if self.is_over_loads else None
 
     def limited_at(self, combination: int) -> float | None:
         """Geometric mean of the limited metric in the final rounds."""
@@ -213,8 +230,7 @@ def add_next_batches(run: Run) -> bool:
         unended = here.exclude(state__in=ENDED_TRIAL_STATES)
         if unended.exists() or run.trials.filter(host=each.target.host_id, reason_code=STOPPED).exists():
             continue
-        search = replace(each.search, budget=_budgets(run, each.target.host_id).get(each.target.pk, each.search.budget))
-        following = next_batch(search, each.measurements)
+        following = each.next_batch(_budgets(run, each.target.host_id).get(each.target.pk, each.search.budget))
         batch = 1 + max((number or 0 for number in here.values_list("batch", flat=True)), default=-1)
         repeats = Counter(here.values_list("point_key", flat=True))
         planned = []

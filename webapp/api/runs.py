@@ -176,6 +176,8 @@ class SearchOut(Schema):
     point: dict[str, Any] | None = None
     value: float | None = None
     limited: float | None = None
+    below: dict[str, Any] | None = None
+    above: dict[str, Any] | None = None
     bound: float | None = None
     within: float | None = None
     noise: float | None = None
@@ -196,6 +198,13 @@ def _search(search: "TargetSearch", run: Run) -> SearchOut:
         target=str(search.target), trials=len(search.trials), budget=search.search.budget,
         budget_s=run.budget_s, combinations=len(search.space.by_number),
     )  # fmt: skip
+    if bracket := search.bracket:
+        out.point, out.below, out.above = (
+            None if number is None else dict(search.levels(number))
+            for number in (bracket.point, bracket.below, bracket.above)
+        )
+        if bracket.point is not None:
+            out.value, out.limited = bracket.value, search.limited_at(bracket.point)
     if conclusion := search.conclusion:
         out.point, out.value = search.levels(conclusion.point), conclusion.value
         out.limited, out.bound = search.limited_at(conclusion.point), conclusion.bound

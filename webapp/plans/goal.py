@@ -6,6 +6,8 @@
 The combinations are those of the plan's only part. Each target is searched by itself, with that many trials, which are
 chosen while the run goes on (`analysis.searching`). The time counts from the start of the run, without its pauses; the
 targets of a host share it.
+
+With the factor `load`, the search is for the highest share whose latency stays within the limit (`tuning.bisection`).
 """
 
 import math
@@ -16,6 +18,7 @@ from dataclasses import dataclass
 from webapp.plans.document import MAX_BUDGET, Order, PlanDocument
 from webapp.plans.engines import engine_name
 from webapp.plans.factors import AT_ONCE, HOSTS_AT_ONCE
+from webapp.plans.load import LOAD
 from webapp.plans.rules import TRACK
 from webapp.plans.values import Value
 from worker.contract.items import Unit
@@ -107,6 +110,8 @@ def goal_problems(document: PlanDocument, levels: Mapping[str, tuple[Value, ...]
         yield "goal", str(refused)
     else:
         yield from _foreign_metrics(document, read)
+        if LOAD in levels:
+            yield from _load_problems(document, read, levels)
     if document.budget and document.budget < LEAST_BUDGET:
         yield "budget", f"A search needs at least {LEAST_BUDGET} trials."
     if document.repeats != 1:
@@ -130,6 +135,18 @@ def _foreign_metrics(document: PlanDocument, goal: Goal) -> Iterator[tuple[str, 
     for name in dict.fromkeys((goal.metric, goal.limited)):
         if name in foreign:
             yield "goal", f"The engine of the part does not measure `{name}`. Choose another metric."
+
+
+def _load_problems(
+    document: PlanDocument, goal: Goal, levels: Mapping[str, tuple[Value, ...]]
+) -> Iterator[tuple[str, str]]:
+    is_latency = goal.limited.startswith("latency_") and goal.at_most
+    if goal.metric != "iops" or not goal.highest or not is_latency:
+        yield "goal", f"With the factor `load`, the goal is the highest IOPS below a latency. Write it as `{EXAMPLE}`."
+    if any(len(values) > 1 for name, values in levels.items() if name != LOAD):
+        yield "goal", "A search over `load` has no other factor with several levels. Use one level of each."
+    if document.budget_s:
+        yield "budget", "A search over `load` has no limit of time. Enter a number of trials."
 
 
 def _part_problems(document: PlanDocument, levels: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, str]]:

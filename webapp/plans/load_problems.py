@@ -34,8 +34,8 @@ def load_problems(
     if part.streams:
         yield from ((name, "`load` cannot be used with streams; remove it.") for name in named)
         return
-    if document.goal or document.spread_percent or document.decide_percent:
-        yield LOAD, "`load` needs all its trials: remove it, or the goal, `spread_percent` and `decide_percent`."
+    if document.spread_percent or document.decide_percent:
+        yield LOAD, "`load` needs all its trials: remove it, or `spread_percent` and `decide_percent`."
     if any(LOAD in re.findall(r"\w+", rule) for rule in part.rules):
         yield LOAD, "every point needs its `max` trials, so rules cannot name `load`. Remove it from the rules."
     if any(str(pattern) not in _PATTERNS for pattern in levels.get("pattern", ())):

@@ -75,10 +75,22 @@ def test_what_would_change_the_arrivals_is_refused(factors: dict[str, str], plac
 
 
 def test_what_would_leave_out_trials_is_refused() -> None:
-    assert refused(plan(goal="highest iops", repeats=1)) == ["load"]
     assert refused(plan(spread_percent=5)) == ["load"]
     assert refused(plan(decide_percent=5)) == ["load"]
     assert refused(plan(rules=("except iodepth=4;load=max",))) == ["load"]
+
+
+ONLY_LOADS = {"iodepth": "32", "load": "10%..95% +5%"}
+
+
+def test_a_search_over_loads_has_a_limit_of_latency_and_no_other_factor() -> None:
+    goal = "highest iops where latency_p99 <= 1ms"
+    assert refused(plan(ONLY_LOADS, repeats=1, goal=goal)) == []
+    assert refused(plan(ONLY_LOADS, repeats=1, goal=goal.replace("p99", "p999"), budget=40)) == []
+    assert refused(plan(repeats=1, goal=goal)) == ["goal"]  # two queue depths
+    for other in ("highest iops", "lowest latency_p99 where iops >= 1k", "highest iops where bytes_per_s <= 1GB/s"):
+        assert refused(plan(ONLY_LOADS, repeats=1, goal=other)) == ["goal"]
+    assert refused(plan(ONLY_LOADS, repeats=1, goal=goal, budget_s=600)) == ["budget"]
 
 
 def test_a_stream_cannot_have_a_load() -> None:
