@@ -13,6 +13,7 @@ and an arrival is delayed only if the last I/O of its own job has not ended. Dec
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 from msgspec.structs import replace
 
@@ -79,7 +80,13 @@ def open_loop(work: FioWorkload, percent: int, maximum: Sequence[float]) -> FioW
         write_rate_iops=rates[1] if len(rates) > 1 else None,
         rate_process=RateProcess.POISSON,
     )
-    return replace(work, numjobs=jobs, iodepth=1, options=options)
+    return replace(work, numjobs=jobs, iodepth=1, options=options, seed=_seed(work.seed, percent))
+
+
+def _seed(seed: int, percent: int) -> int:
+    """From small seeds, such as the number of a repeat, fio draws intervals that are too long by up to 1.4 % in the
+    mean of its jobs, the same ones in every run."""
+    return crc32(f"{seed} {percent}".encode())
 
 
 def _rounding(iops: float, jobs: int) -> float:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from webapp.analysis.searching import searches_of
+from webapp.core.statistics import mean_of
 from webapp.plans.document import Part, PlanDocument
+from webapp.plans.load import MAX
 from webapp.results.models import Result, known
 from webapp.runs.models import RunState
 from webapp.tests.drives import loop_device, throttle
@@ -69,3 +72,30 @@ def test_it_measures_drives_of_known_speed_within_2_percent(system: System, tmp_
     assert measured == pytest.approx(expected, rel=WITHIN)
     for way in ("read", "write"):
         assert sorted(devices, key=lambda name: measured[name, way]) == ["slow", "middle", "fast"]
+
+
+def test_the_highest_load_below_a_latency_is_searched_on_a_drive_of_known_speed(system: System, tmp_path: Path) -> None:
+    plan = PlanDocument(
+        title="Highest load",
+        parts=(Part(name="read", factors={"load": "25%, 50%, 75%"}),),
+        common={"pattern": "randread", "iodepth": "16", "block_size": "4k", "runtime": "2s", "ramp": "0s"},
+        repeats=1,
+        goal="highest iops where latency_p99 <= 10s",
+        budget=32,
+    )
+    with throttle(f"sweetspot-test-{secrets.token_hex(4)}") as limits, loop_device(tmp_path, "drive") as drive:
+        limits.limit(drive, iops=1000)
+        policy = BLOCK.format(id="drive", path=drive, image=tmp_path / "drive.img")
+        storage = system.add_host(f"storage-{secrets.token_hex(2)}", policy, wrap=limits.command)
+        target = storage.target("drive")
+        run = system.start_run(plan, target, armed=[target.arming_serial])
+        system.until_ended(run, limit_s=240)
+        assert run.state == RunState.DONE, [(t.state, t.reason) for t in run.trials.all()]
+        storage.stop()
+    (search,) = searches_of(run)
+    bracket = known(search.bracket)
+    assert [each.trial.point["load"] for each in search.trials] == [MAX] * 4 + [50, 75] + [75] * 4
+    assert (search.levels(known(bracket.point)), bracket.above) == ({"load": 75}, None)
+    maximum = mean_of([known(each.value) for each in search.trials[:4]])
+    assert maximum == pytest.approx(1000, rel=0.06)  # of trials of 2 s, in which a slice of the throttle is 5 %
+    assert bracket.value == pytest.approx(0.75 * maximum, rel=0.06)

@@ -116,6 +116,14 @@ def test_the_rates_of_all_jobs_are_the_share(most: float, percent: int) -> None:
     assert not problems(work, TargetKind.BLOCK)
 
 
+def test_repeats_and_shares_draw_other_arrivals_from_large_seeds() -> None:
+    works = [open_loop(replace(WORK, seed=seed), percent, [5_000]) for seed in (1, 2, 3) for percent in (50, 90)]
+    seeds = {work.seed for work in works if work}
+    assert len(seeds) == 6
+    assert min(seeds) > 2**16
+    assert open_loop(WORK, 50, [5_000]) == works[0]
+
+
 def test_each_direction_of_a_mix_has_its_share() -> None:
     mix = replace(WORK, pattern=Pattern.RANDRW, read_percent=70)
     work = open_loop(mix, 50, [7_000, 3_000])
