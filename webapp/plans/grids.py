@@ -30,8 +30,7 @@ from webapp.plans.factors import (
     stream_and_factor,
 )
 from webapp.plans.goal import goal_problems
-from webapp.plans.load import LOAD, MAX
-from webapp.plans.load_problems import load_problems
+from webapp.plans.load_points import load_problems, with_maxima
 from webapp.plans.part_levels import (
     NAMED_KINDS,
     PLAN_PROBLEM,
@@ -399,12 +398,12 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
     problems += [GridProblem(*problem) for problem in load_problems(document, part, parsed)]
-    if LOAD in parsed:
-        parsed[LOAD] = tuple(dict.fromkeys([*parsed[LOAD], MAX]))
     if part.streams:
         parsed, unknown = with_running(part, parsed)
         problems += unknown
     problems += [*contradictions(part, texts), *part_problems(part, parsed, texts), *stream_problems(part, texts)]
+    if not problems:
+        part, parsed = with_maxima(part, parsed)
     completed = {} if problems else _completed(document, part, parsed, texts)
     most = MAX_CROSSED // max(1, sum(bool(each.rules or each.streams) for each in document.parts))
     rules, wrong = (NO_RULES, []) if problems else rules_of(part, completed, engine_name(texts), most)

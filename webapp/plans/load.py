@@ -47,14 +47,14 @@ class LoadShare(Count):
         return "max" if value == MAX else f"{value}%"
 
 
+def is_load(name: str) -> bool:
+    """Whether it is the factor, also of a stream: `reader.load`."""
+    return name.rpartition(".")[2] == LOAD
+
+
 def is_share(point: Mapping[str, object]) -> bool:
-    """Whether its trials are open loops."""
-    return point.get(LOAD, MAX) != MAX
-
-
-def at_maximum(point: Mapping[str, Value]) -> dict[str, Value]:
-    """The point whose IOPS the shares refer to."""
-    return {**point, LOAD: MAX}
+    """Whether its trials are open loops, or one of their streams is."""
+    return any(is_load(name) and level != MAX for name, level in point.items())
 
 
 def fio_workload(work: AnyWorkload) -> FioWorkload:

@@ -93,8 +93,9 @@ def test_the_highest_load_below_a_latency_is_searched_on_a_drive_of_known_speed(
         assert run.state == RunState.DONE, [(t.state, t.reason) for t in run.trials.all()]
         storage.stop()
     (search,) = searches_of(run)
+    course = [(each.trial.point["load"], each.value is not None, each.trial.reason) for each in search.trials]
+    assert course == [(load, True, "") for load in [MAX] * 4 + [50, 75] + [75] * 4]
     bracket = known(search.bracket)
-    assert [each.trial.point["load"] for each in search.trials] == [MAX] * 4 + [50, 75] + [75] * 4
     assert (search.levels(known(bracket.point)), bracket.above) == ({"load": 75}, None)
     maximum = mean_of([known(each.value) for each in search.trials[:4]])
     assert maximum == pytest.approx(1000, rel=0.06)  # of trials of 2 s, in which a slice of the throttle is 5 %

@@ -1,15 +1,20 @@
 """The factor `load`: its levels, the order of its trials, the workload of a share, and what it refuses."""
 
+from collections.abc import Iterable
+
 import pytest
 from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, import_plan
-from webapp.plans.expand import expand
+from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.grids import document_problems
 from webapp.plans.jobfile import write_job_file
 from webapp.plans.load import MAX, MAX_JOBS, MORE_JOBS, RAMP_S, asked_iops, is_share, open_loop
+from webapp.plans.load_points import at_maximum, shares_of
+from webapp.plans.points import point_key
 from webapp.plans.tests.helpers import device, document
+from webapp.plans.values import Value
 from worker.contract.fio_options import RateProcess
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, SyncDepth, TargetKind
 from worker.recipes.fio.problems import problems
@@ -93,12 +98,52 @@ def test_a_search_over_loads_has_a_limit_of_latency_and_no_other_factor() -> Non
     assert refused(plan(ONLY_LOADS, repeats=1, goal=goal, budget_s=600)) == ["budget"]
 
 
-def test_a_stream_cannot_have_a_load() -> None:
-    streams = (
-        PartStream(name="a", factors={"pattern": "randread", "load": "10%"}),
+def streams(**given: str) -> PlanDocument:
+    reader = PartStream(name="reader", factors={"pattern": "randread", "load": "25%, 50%"})
+    writer = PartStream(name="writer", factors={"pattern": "randwrite", "load": "10%, 50%, 90%"})
+    return document(Part(name="Map", factors=given, streams=(reader, writer)), repeats=1)
+
+
+def loads(trials: Iterable[PlannedTrial]) -> list[tuple[Value, ...]]:
+    return [tuple(trial.point.get(f"{name}.load") for name in ("reader", "writer")) for trial in trials]
+
+
+def test_streams_have_loads_of_their_own_after_the_maximum_of_each_alone() -> None:
+    trials = expand(streams(), [device()], seed=1).trials
+    assert set(loads(trials[:2])) == {(MAX, None), (None, MAX)}
+    assert sorted(loads(trials[2:])) == [(read, write) for read in (25, 50) for write in (10, 50, 90)]  # type: ignore[type-var]
+    alone = expand(streams(streams="alone, together"), [device()], seed=1).trials
+    assert set(loads(alone)) - set(loads(trials)) == {(25, None), (50, None), (None, 10), (None, 50), (None, 90)}
+    assert len(alone) == len(trials) + 5
+
+
+def test_each_stream_refers_to_its_maximum_alone() -> None:
+    trials = expand(streams(), [device()], seed=1).trials
+    keys = {trial.point_key for trial in trials[:2]}
+    for trial in trials[2:]:
+        shares = list(shares_of(trial.point))
+        assert [(number, name) for number, name, _ in shares] == [(0, "reader"), (1, "writer")]
+        assert {point_key(at_maximum(trial.point, name)) for _, name, _ in shares} == keys
+        assert all(work.ramp_s == RAMP_S for work in trial.workloads)
+
+
+@pytest.mark.parametrize(
+    ("factors", "place"),
+    [({"pattern": "write"}, "b.load"), ({"rate_iops": "100"}, "b.rate_iops"), ({"load": "0%"}, "b.load")],
+)
+def test_a_stream_refuses_what_a_part_does(factors: dict[str, str], place: str) -> None:
+    first = PartStream(name="a", factors={"pattern": "randread", "load": "10%"})
+    second = PartStream(name="b", factors={"pattern": "randwrite", "load": "10%"} | factors)
+    problems = document_problems(document(Part(name="Two", factors={}, streams=(first, second))))
+    assert place in {problem.place.partition("streams.")[2] for problem in problems}
+
+
+def test_a_load_of_the_whole_part_is_refused_beside_streams() -> None:
+    both = (
+        PartStream(name="a", factors={"pattern": "randread"}),
         PartStream(name="b", factors={"pattern": "randwrite"}),
     )
-    assert "load" in refused(document(Part(name="Two", factors={}, streams=streams)))
+    assert refused(document(Part(name="Two", factors={"load": "10%"}, streams=both))) == ["load"]
 
 
 WORK = FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=10, size_bytes=2**26, seed=1)

@@ -10,7 +10,7 @@ import msgspec
 
 from webapp.plans.load import asked_iops, fio_workload, is_share
 from webapp.plans.points import Point, point_key
-from webapp.plans.streams import result_point
+from webapp.plans.streams import own_point, result_point
 from webapp.results.ingest.parse import BadItem
 from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
@@ -157,6 +157,8 @@ def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
             if _device_share(row.direction, 1, streams.values()) is not None:  # no two streams share a device
                 row.device_share = _device_share(row.direction, row.bytes or 0, [stream])
         _add_metrics(stream_results, stream)
+        if is_share(own_point(trial.point, name)):
+            _add_load(stream_results, work)
         rows += stream_results if stream_results or work.does_io else [_idle_result(of, stream, stream.ended_at)]
     return rows
 

@@ -15,11 +15,10 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
-from webapp.plans.load import is_share
 from webapp.runs.arming import arm, armed_targets, is_armed, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import STOPPED, UNACCEPTED_GRACE_SECONDS, end_finished_run
-from webapp.runs.dispatch.loads import NO_MAXIMUM, key_of_maximum
+from webapp.runs.dispatch.loads import NO_MAXIMUM, keys_of_maxima
 from webapp.runs.dispatch.queue import lock_queue, queued_runs
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -88,8 +87,7 @@ def _failed(run: Run) -> set[Key]:
 def _maxima(run: Run) -> set[tuple[str, str, str]]:
     """The points whose maximum the failed shares of the load need."""
     failed = run.trials.filter(_FAILED).values_list("target", "part", "point")
-    shares = ((str(target), part, point) for target, part, point in failed if is_share(point))
-    return {(target, part, key_of_maximum(point)) for target, part, point in shares}
+    return {(str(target), part, key) for target, part, point in failed for key in keys_of_maxima(point).values()}
 
 
 def _key(trial: PlannedTrial) -> Key:

@@ -29,9 +29,8 @@ from webapp.hosts.maintenance_windows import open_window, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.hosts.sessions import has_second_worker
 from webapp.plans.expected_time import COMMON_START_S
-from webapp.plans.load import is_share
 from webapp.runs.dispatch.ending import add_batches, end_finished_run, lock_trial, stop_failing, stop_unprepared
-from webapp.runs.dispatch.loads import set_rate, stop_without_rate
+from webapp.runs.dispatch.loads import RateUnknown, set_rates, stop_without_rate
 from webapp.runs.dispatch.locks import free, keys_of, lock_host, take_locks, try_lock_host
 from webapp.runs.dispatch.orders import about_attempt, publish
 from webapp.runs.dispatch.queue import HEARD_WITHIN_SECONDS, QueueState, starts_of, waits_for_arming
@@ -301,8 +300,10 @@ def _next_attempt(run: Run, host_id: UUID) -> Attempt | None:
     if stop_failing(run, host_id) or stop_unprepared(run, trial):
         end_finished_run(run.pk)  # without settings to restore, nothing else would end the run
         return _claim(host_id, in_window=False)
-    if is_share(trial.point) and (code := set_rate(trial)):
-        stop_without_rate(run, trial, code)
+    try:
+        set_rates(trial)
+    except RateUnknown as unknown:
+        stop_without_rate(run, trial, unknown)
         end_finished_run(run.pk)
         return _claim(host_id, in_window=False)
     if run.one_at_a_time and (others_wait(run) or not lock_others(trial.all_hosts, host_id)):

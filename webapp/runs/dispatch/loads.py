@@ -7,58 +7,77 @@ import msgspec
 from django.dispatch import Signal
 
 from webapp.core.services import audit
-from webapp.plans.load import LOAD, at_maximum, fio_workload, is_share, open_loop
+from webapp.plans.load import fio_workload, is_share, open_loop
+from webapp.plans.load_points import at_maximum, shares_of
 from webapp.plans.points import Point, point_key
+from webapp.plans.streams import result_point
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these
 
-# Sent with `run`, `target_id`, `part` and `key` of a point. The app that has the results listens, and returns the mean
-# IOPS of each direction over the valid trials of this point, reads first; () without any.
+# Sent with `run`, `target_id`, `part` and `key` of a point of results. The app that has the results listens, and
+# returns the mean IOPS of each direction over the valid trials of this point, reads first; () without any.
 maximum_wanted = Signal()
 
 NO_MAXIMUM, RATE_TOO_LOW = "no_maximum", "rate_too_low"  # reason codes of shares that cannot run
 
 
-def key_of_maximum(point: Point) -> str:
-    """The key of the point whose IOPS the shares at this point refer to."""
-    return point_key(at_maximum(point))
+class RateUnknown(Exception):
+    """The share of a stream cannot run. `code`: of the reason."""
+
+    def __init__(self, code: str, stream: str) -> None:
+        super().__init__(code)
+        self.code, self.stream = code, stream
 
 
-def set_rate(trial: Trial) -> str:
-    """Give the trial the workload of its share of the load. The code of the reason if it cannot run, else "". A new
-    attempt has the rate of the first one. The run is locked."""
-    (planned,) = map(fio_workload, trial.workloads)
-    if planned.options.rate_iops is not None:
-        return ""
-    maximum = _maximum(trial)
-    if not maximum:
-        return NO_MAXIMUM
-    work = open_loop(planned, int(trial.point[LOAD]), maximum)
-    if work is None:
-        return RATE_TOO_LOW
-    trial.workload = msgspec.to_builtins(work)
-    trial.save(update_fields=["workload"])
-    return ""
+def keys_of_maxima(point: Point) -> dict[str, str]:
+    """By stream, the key of the trials whose IOPS its share refers to."""
+    return {stream: point_key(at_maximum(point, stream)) for _, stream, _ in shares_of(point)}
 
 
-def _maximum(trial: Trial) -> Sequence[float]:
-    key = key_of_maximum(trial.point)
+def set_rates(trial: Trial) -> None:
+    """Give the trial the workloads of its shares of the load. Raises RateUnknown. A new attempt has the rates of the
+    first one. The run is locked."""
+    if not is_share(trial.point):
+        return
+    works = list(trial.workloads)
+    for number, stream, percent in shares_of(trial.point):
+        planned = fio_workload(works[number])
+        if planned.options.rate_iops is not None:
+            return
+        maximum = _maximum(trial, stream)
+        if not maximum:
+            raise RateUnknown(NO_MAXIMUM, stream)
+        work = open_loop(planned, percent, maximum)
+        if work is None:
+            raise RateUnknown(RATE_TOO_LOW, stream)
+        works[number] = work
+    trial.workload, *trial.further_workloads = map(msgspec.to_builtins, works)
+    trial.save(update_fields=["workload", "further_workloads"])
+
+
+def _maximum(trial: Trial, stream: str) -> Sequence[float]:
+    point = at_maximum(trial.point, stream)
+    key = point_key(result_point(point, stream) if stream else point)
     replies = maximum_wanted.send(Trial, run=trial.run_id, target_id=trial.target_id, part=trial.part, key=key)
     maximum: Any = replies[0][1]
     return tuple(maximum)
 
 
-def stop_without_rate(run: Run, trial: Trial, code: str) -> None:
-    """Cancel the planned shares of the same point that cannot run for this reason."""
+def stop_without_rate(run: Run, trial: Trial, unknown: RateUnknown) -> None:
+    """Cancel the planned shares that cannot run for this reason."""
     alike = run.trials.filter(state=TrialState.PLANNED, target=trial.target_id, part=trial.part)
     alike = alike.select_for_update(no_key=True, of=("self",)).order_by("index")
-    key, percent = key_of_maximum(trial.point), trial.point[LOAD]
+    stream, key = unknown.stream, keys_of_maxima(trial.point)[unknown.stream]
     cancelled = [
         other
         for other in alike
-        if is_share(other.point) and key_of_maximum(other.point) == key
-        if code == NO_MAXIMUM or other.point[LOAD] <= percent
+        if keys_of_maxima(other.point).get(stream) == key
+        if unknown.code == NO_MAXIMUM or _percent(other.point, stream) <= _percent(trial.point, stream)
     ]
-    cancel_these(run, cancelled, code=code)
+    cancel_these(run, cancelled, code=unknown.code)
     numbers = [each.number for each in cancelled]
-    audit(by=None, action="run.skip_shares", on=run, detail={"trials": numbers, "code": code})
+    audit(by=None, action="run.skip_shares", on=run, detail={"trials": numbers, "code": unknown.code})
+
+
+def _percent(point: Point, stream: str) -> int:
+    return next(percent for _, name, percent in shares_of(point) if name == stream)

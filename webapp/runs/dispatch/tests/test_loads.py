@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from webapp.hosts.models import Host
-from webapp.plans.document import Part, PlanDocument
-from webapp.plans.load import MAX, asked_iops
+from webapp.plans.document import Part, PartStream, PlanDocument
+from webapp.plans.load import MAX, asked_iops, fio_workload
 from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import Result
 from webapp.results.reading.doubts import doubts
@@ -16,7 +16,7 @@ from webapp.runs.models import Attempt, AttemptKind, Run, TrialState
 from webapp.runs.services import start_run
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.plans import a_version
-from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, failed, queued_orders, run_to_the_end, say
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, failed, queued_orders, run_to_the_end, say
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import FioWorkload
 
@@ -148,3 +148,58 @@ def test_a_result_says_whether_the_load_was_as_asked(
     assert row.metrics[LOAD_DELAYED] > 0
     shorts = [doubt.short for doubt in doubts(row)]
     assert [short for short in ("could not keep up", "latencies too low") if short in shorts] == expected
+
+
+@pytest.fixture
+def map_run() -> Run:
+    """Reads at 20 % and writes at 50 % of their maxima: the two maxima alone, then both at once."""
+    streams = (
+        PartStream(name="reader", factors={"pattern": "randread", "load": "20%"}),
+        PartStream(name="writer", factors={"pattern": "randwrite", "load": "50%"}),
+    )
+    document = PlanDocument(
+        title="Map", repeats=1, retries=1, common={"size": "64M", "runtime": "10s", "iodepth": "8"},
+        parts=(Part(name="one", factors={}, streams=streams),),
+    )  # fmt: skip
+    return start_run(version=a_version(document), targets=[a_target()], by=None)
+
+
+def measure_streams(host: Host, iops: dict[str, float]) -> Attempt:
+    attempt = under_way(host)
+    assert attempt.trial is not None
+    started, results = [], []
+    for number, name in enumerate(attempt.trial.stream_names):
+        (read,) = RESULT.directions
+        way = "read" if name == "reader" else "write"
+        read = msgspec.structs.replace(read, direction=way, iops=iops[name])
+        started.append(msgspec.structs.replace(STARTED, stream=number))
+        results.append(msgspec.structs.replace(RESULT, stream=number, directions=(read,)))
+    say(host, attempt, (1, (ACCEPTED,)), (2, tuple(started)), (3, (*results, DONE)))
+    return attempt
+
+
+def test_the_streams_of_a_trial_have_shares_of_their_maxima_alone(map_run: Run) -> None:
+    host, maxima = map_run.targets.get().host, {"reader": 5_000.0, "writer": 2_000.0}
+    measure_streams(host, maxima)
+    measure_streams(host, maxima)
+    attempt = under_way(host)
+    assert attempt.trial is not None
+    works = map(fio_workload, attempt.trial.workloads)
+    assert [asked_iops(work) for work in works] == [pytest.approx(1_000, rel=0.01), pytest.approx(1_000, rel=0.01)]
+    measure_streams(host, {"reader": 1_000, "writer": 800})
+    rows = read_rows(Result.objects.filter(run=map_run, point__beside__in=("reader", "writer")))
+    reached = {row.point["stream"]: row.metrics[LOAD_REACHED] for row in rows}
+    assert reached == pytest.approx({"reader": 100, "writer": 80}, rel=0.01)
+
+
+def test_without_the_maximum_of_a_stream_its_shares_are_not_started(map_run: Run) -> None:
+    host = map_run.targets.get().host
+    lost = map_run.trials.order_by("index").first()
+    assert lost is not None
+    while (attempt := under_way(host)).kind == AttemptKind.TRIAL:
+        if attempt.trial == lost:
+            fail(host)
+        else:
+            measure_streams(host, {"reader": 5_000, "writer": 2_000})
+    together = map_run.trials.get(point__streams="reader + writer")
+    assert (together.state, together.reason_code) == (TrialState.CANCELLED, "no_maximum")
