@@ -139,7 +139,7 @@ def lease_drive(
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
     if problem := entry.purge_problem(method):
         raise GuardRefused("guard_purge_not_permitted", problem)
-    with hold_whole(entry, policy, armed_serials, purpose="Purging needs") as drive:
+    with hold_whole((entry,), policy, armed_serials, purpose="Purging needs") as (drive,):
         yield drive
 
 
@@ -162,10 +162,8 @@ def lease_drives(
         known = controllers_now()
         yield tuple(slots.lease(entry, known, armed_serials) for entry in entries)
         return
-    with ExitStack() as stack:
-        yield tuple(
-            stack.enter_context(hold_whole(entry, policy, armed_serials, purpose="Layouts need")) for entry in entries
-        )
+    with hold_whole(entries, policy, armed_serials, purpose="Layouts need") as drives:
+        yield drives
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:

@@ -5,8 +5,8 @@ The device is opened with O_EXCL and then checked again, so the result stays val
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from worker.contract.workload import Stream
@@ -22,11 +22,25 @@ from worker.policy import ANY_SIGNATURE, Policy, PolicyEntry
 
 
 @contextmanager
-def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *, writes: bool) -> Iterator[Lease]:
-    """Check a device and hold it. Everything is checked again once it is held, because it cannot change any more.
+def leases(
+    entries: Sequence[PolicyEntry], policy: Policy, armed_serials: tuple[str, ...], *, writes: bool
+) -> Iterator[tuple[Lease, ...]]:
+    """Check devices and hold them. Everything is checked again once they are held, because it cannot change any more.
 
-    Raises GuardRefused.
+    The processes of the host are examined once for all devices. Raises GuardRefused.
     """
+    with ExitStack() as stack:
+        drives = tuple(stack.enter_context(_lease(entry, armed_serials, writes=writes)) for entry in entries)
+        _refuse_if_opened([drive for drive in drives if drive.exclusive], strict=writes)
+        for entry, drive in zip(entries, drives, strict=True):
+            if writes:
+                refuse_protected(entry, drive.name, policy)
+                refuse_unnamed_signatures(entry, drive.name, str(policy.path), drive.fd)
+        yield drives
+
+
+@contextmanager
+def _lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) -> Iterator[Lease]:
     name, path = resolve(entry)
     identify(entry, name)
     if writes:
@@ -42,28 +56,23 @@ def lease(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *,
         _check_loop_file(name)
         if exclusive:
             _refuse_if_any_used(name, others, path, strict=writes)
-            _refuse_if_opened(path, (name, *others), strict=writes)
-        if writes:
-            refuse_protected(entry, name, policy)
-            refuse_unnamed_signatures(entry, name, str(policy.path), drive.fd)
         yield drive
 
 
 @contextmanager
 def hold(entry: PolicyEntry, policy: Policy, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    with lease(entry, policy, armed_serials, writes=stream.workload.writes) as drive:
+    with leases((entry,), policy, armed_serials, writes=stream.workload.writes) as (drive,):
         _refuse_too_small(stream, drive)
         name, writes = drive.name, stream.workload.writes
-        exclusive = writes or not entry.read_mounted
 
         def recheck(*, programs: bool) -> None:
             refuse_replaced(drive)
-            if exclusive:
+            if drive.exclusive:
                 drive.recheck()
                 _refuse_shared_files((name, *drive.twins), strict=writes)
-            if exclusive and programs:
+            if drive.exclusive and programs:
                 _refuse_if_any_used(name, drive.twins, drive.path, strict=writes)
-                _refuse_if_opened(drive.path, (name, *drive.twins), strict=writes)
+                _refuse_if_opened([drive], strict=writes)
 
         watched = writes and ANY_SIGNATURE not in entry.destroy_signatures
         before = own_signatures(name, drive.fd) if watched else ()
@@ -101,12 +110,15 @@ def _numbers_at(path: str) -> str:
 
 
 @contextmanager
-def hold_whole(entry: PolicyEntry, policy: Policy, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[Lease]:
-    """Hold a whole drive that will be overwritten. `purpose` starts the sentence that refuses a partition."""
-    with lease(entry, policy, armed_serials, writes=True) as drive:
-        if sysfs.is_partition(drive.name):
-            raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
-        yield drive
+def hold_whole(
+    entries: Sequence[PolicyEntry], policy: Policy, armed_serials: tuple[str, ...], *, purpose: str
+) -> Iterator[tuple[Lease, ...]]:
+    """Hold whole drives that will be overwritten. `purpose` starts the sentence that refuses a partition."""
+    with leases(entries, policy, armed_serials, writes=True) as drives:
+        for entry, drive in zip(entries, drives, strict=True):
+            if sysfs.is_partition(drive.name):
+                raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
+        yield drives
 
 
 def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: bool) -> None:
@@ -115,13 +127,17 @@ def _refuse_if_any_used(name: str, others: Iterable[str], path: str, *, strict: 
         refuse_if_used(other, f"{path} (also {sysfs.device_path(other)})", strict=strict)
 
 
-def _refuse_if_opened(path: str, names: Iterable[str], *, strict: bool) -> None:
-    """Refuse the device at the path if a program has one of these open, or a device or file below it.
+def _refuse_if_opened(drives: Collection[Lease], *, strict: bool) -> None:
+    """Refuse drives if a program has one of them open, or a device or file below one.
 
     A virtual machine may have a whole drive on which this host has found volumes of LVM.
     """
-    wanted, lower = _reachable(names)
-    openers.refuse_if_opened(path, wanted, lower=lower, strict=strict)
+    reachable = {drive.path: _reachable((drive.name, *drive.twins)) for drive in drives}
+    everything = set[openers.Identity]().union(*(wanted | lower for wanted, lower in reachable.values()))
+    if not everything or not (openers.exports(everything, strict=strict) or openers.openers(everything, strict=strict)):
+        return
+    for path, (wanted, lower) in reachable.items():
+        openers.refuse_if_opened(path, wanted, lower=lower, strict=strict)
 
 
 def _refuse_if_exported(path: str, names: Iterable[str]) -> None:

@@ -65,6 +65,7 @@ class Lease:
         self.stable_id = sysfs.stable_id(name) if name else ""
         self.serial = sysfs.serial(name) if name else ""
         self._shape = _shape(name) if name else None
+        self.exclusive = exclusive
         self._writes = writes
         self._flags = (
             (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if exclusive else 0)

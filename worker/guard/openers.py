@@ -42,12 +42,14 @@ _LIO_NUMBERS = re.compile(r"Major: ([0-9]+) Minor: ([0-9]+)")  # of iblock
 _LAYER_DAEMONS = ("mdmon", "multipathd")
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "ppc64le": 354, "s390x": 343}  # numbers of the system call
 _KCMP_FILES = 2
+_IO_URING = Path("anon_inode:[io_uring]")
 _NO_LEASES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS)  # NFS, CIFS, some FUSE
 
 # What a descriptor refers to: ("block", major, minor), ("character", major, minor) or ("file", device number, inode).
 Identity = tuple[str, int, int]
+_IsWanted = Callable[[Identity], bool]
 # Device, inode and path of a mapped file in /proc/PID/maps, with what it is: most programs map the same libraries.
-_Mappings = dict[tuple[str, str, str], tuple[Identity, ...]]
+_Mappings = dict[str, tuple[Identity, ...]]
 
 
 def identity(facts: os.stat_result) -> Identity:
@@ -188,10 +190,11 @@ def openers(
     `lower`: of the devices below the target; the daemons that manage them do not count.
     Raises GuardRefused if `strict` and the open files of a process cannot be read.
     """
-    return _processes_with(
-        lambda process, item: item in wanted or (item in lower and sysfs.text(process / "comm") not in _LAYER_DAEMONS),
-        proc, strict=strict,
-    )  # fmt: skip
+    return tuple(
+        _named(process)
+        for process, used in _processes_with({*wanted, *lower}.__contains__, proc, strict=strict)
+        if not used.isdisjoint(wanted) or sysfs.text(process / "comm") not in _LAYER_DAEMONS
+    )
 
 
 def openers_on_file_system(numbers: Collection[tuple[int, int]], proc: Path = PROC) -> tuple[str, ...]:
@@ -199,82 +202,82 @@ def openers_on_file_system(numbers: Collection[tuple[int, int]], proc: Path = PR
 
     A file system that was unmounted with `umount --lazy` lives until they end, and no mount table shows it.
     """
-    return _processes_with(
-        lambda _process, item: item[0] == "file" and (os.major(item[1]), os.minor(item[1])) in numbers,
-        proc, strict=False, directories=True,
-    )  # fmt: skip
+
+    def is_on_it(item: Identity) -> bool:
+        return item[0] == "file" and (os.major(item[1]), os.minor(item[1])) in numbers
+
+    return tuple(_named(process) for process, _used in _processes_with(is_on_it, proc, strict=False, directories=True))
 
 
 def _processes_with(
-    is_wanted: Callable[[Path, Identity], bool], proc: Path, *, strict: bool, directories: bool = False
-) -> tuple[str, ...]:
-    """All but this process; init, whose descriptors some hosts hide from root, as far as it can be read."""
-    numbers = (int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
+    is_wanted: _IsWanted, proc: Path, *, strict: bool, directories: bool = False
+) -> Iterator[tuple[Path, set[Identity]]]:
+    """All but this process; init, whose descriptors some hosts hide from root, as far as it can be read.
+
+    Yields each process that uses something wanted, and what. `directories`: its working directory counts as a use.
+    """
+    numbers = sorted(int(entry.name) for entry in os.scandir(proc) if entry.name.isdigit())
     known: _Mappings = {}
-    used = (
-        (proc / str(number), _used(proc, str(number), known, strict=strict and number != INIT, directories=directories))
-        for number in sorted(numbers)
-        if number != os.getpid()
-    )
-    return tuple(_named(process) for process, items in used if any(is_wanted(process, item) for item in items))
+    for number in numbers:
+        if number == os.getpid():
+            continue
+        process, used = proc / str(number), set[Identity]()
+        try:
+            threads = sorted((entry.name for entry in os.scandir(process / "task")), key=int)
+            used.update(_opened(process, threads, is_wanted, directories=directories))
+            used.update(filter(is_wanted, _mapped(proc, threads, known)))
+        except PermissionError as error:
+            if strict and number != INIT:
+                raise GuardRefused(
+                    "guard_held",
+                    f"The open files of {_named(process)} cannot be read ({error.strerror}), so it may use the "
+                    "target. Run the worker as root with CAP_SYS_PTRACE.",
+                ) from error
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # it has ended; what was found before counts
+        if used:
+            yield process, used
 
 
-def _used(proc: Path, number: str, known: _Mappings, *, strict: bool, directories: bool) -> Iterator[Identity]:
-    """What the process has open or mapped; nothing if it has ended. `directories`: also its working directory."""
-    try:
-        yield from _opened(proc, number, directories=directories)
-        yield from _mapped(proc, number, known)
-    except PermissionError as error:
-        if strict:
-            raise GuardRefused(
-                "guard_held",
-                f"The open files of {_named(proc / number)} cannot be read ({error.strerror}), so it may use the "
-                "target. Run the worker as root with CAP_SYS_PTRACE.",
-            ) from error
-    except (FileNotFoundError, ProcessLookupError):
-        return
-
-
-def _threads(proc: Path, number: str) -> list[str]:
-    return sorted((entry.name for entry in os.scandir(proc / number / "task")), key=int)
-
-
-def _opened(proc: Path, number: str, *, directories: bool) -> Iterator[Identity]:
-    """The descriptors of all threads. A descriptor table that threads share is read once."""
-    root = proc / number / "root"
+def _opened(process: Path, threads: list[str], is_wanted: _IsWanted, *, directories: bool) -> Iterator[Identity]:
+    """The wanted descriptors of all threads. A descriptor table that threads share is read once."""
     tables: list[str] = []  # a thread of each table that was read
-    for thread in _threads(proc, number):
+    for thread in threads:
         if any(_share_descriptors(thread, other) for other in tables):
             continue
-        folder = proc / number / "task" / thread
+        folder = process / "task" / thread
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
             for link in ("cwd", "root") if directories else ():
-                yield from _linked(folder / link)
+                yield from filter(is_wanted, _linked(folder / link))
             for entry in os.scandir(folder / "fd"):
-                yield from _descriptor(root, folder, entry)
+                facts = _facts(entry)
+                if facts is None:
+                    continue
+                if not stat.S_IFMT(facts.st_mode):
+                    yield from filter(is_wanted, _registered(process / "root", folder, entry))
+                elif is_wanted(item := identity(facts)) and not _is_only_a_place(entry, facts):
+                    yield item
             tables.append(thread)
 
 
-def _descriptor(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[Identity]:
-    """What a descriptor refers to; for an io_uring also the files that are registered with it."""
-    facts = _facts(entry)
-    if facts is None or (not stat.S_ISDIR(facts.st_mode) and _is_only_a_place(entry)):
-        return
-    yield identity(facts)
-    if stat.S_IFMT(facts.st_mode):
-        return
+def _registered(root: Path, folder: Path, entry: os.DirEntry[str]) -> Iterator[Identity]:
+    """The files that are registered with an io_uring; nothing for other descriptors without a file.
+
+    They stay open without a descriptor. The kernel shows only their paths, and not while the ring is busy.
+    """
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        if str(Path(entry.path).readlink()) != "anon_inode:[io_uring]":
+        if Path(entry.path).readlink() != _IO_URING:
             return
-        # They stay open without a descriptor. The kernel shows only their paths, and not while the ring is busy.
         for line in lines(table(folder / "fdinfo" / entry.name)):
             slot, _, path = line.strip().partition(": ")
             if slot.isdigit() and path.startswith("/"):
                 yield from _linked(root / path[1:])
 
 
-def _is_only_a_place(entry: os.DirEntry[str]) -> bool:
-    """A descriptor of open(2) with O_PATH can neither read nor write: its link in /proc has no permissions."""
+def _is_only_a_place(entry: os.DirEntry[str], facts: os.stat_result) -> bool:
+    """A file opened with O_PATH (open(2)) can be neither read nor written: its link in /proc has no permissions."""
+    if stat.S_ISDIR(facts.st_mode):
+        return False
     with contextlib.suppress(OSError):
         return stat.S_IMODE(entry.stat(follow_symlinks=False).st_mode) == 0
     return False
@@ -299,36 +302,37 @@ def _facts(link: Path | os.DirEntry[str]) -> os.stat_result | None:
         return None
 
 
-def _mapped(proc: Path, number: str, known: _Mappings) -> Iterator[Identity]:
+def _mapped(proc: Path, threads: list[str], known: _Mappings) -> Iterator[Identity]:
     """The files that are mapped into memory, also those whose descriptor was closed. All threads share them."""
-    for thread in _threads(proc, number):  # the first thread may have ended: it has no memory then
+    for thread in threads:  # the first thread may have ended: it has no memory then
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             process = proc / thread  # /proc does not list threads, but they can be opened there
-            mappings = lines(table(process / "maps"))
-            for line in mappings:
-                yield from _mapping(process, line, known)
-            if mappings:
+            fields = [line.split(" ", 3) for line in lines(table(process / "maps"))]
+            # Most lines of a process are parts of the same libraries: each file is examined once.
+            for file, place in {file: place for place, _permissions, _offset, file in fields}.items():
+                yield from known[file] if file in known else _mapping(process, place, file, known)
+            if fields:
                 return
 
 
-def _mapping(process: Path, line: str, known: _Mappings) -> tuple[Identity, ...]:
-    """A line of /proc/PID/maps shows the device and inode of a device's node, so the file itself is examined."""
-    place, _permissions, _offset, *key = line.split(maxsplit=5)
-    if len(key) < 3 or key[1] == "0":
-        return ()  # no file
-    mapping = key[0], key[1], key[2]
-    if mapping not in known:
-        start, _, end = place.partition("-")
-        try:
-            identities = tuple(_linked(process / "map_files" / f"{int(start, 16):x}-{int(end, 16):x}"))
-        except PermissionError:  # it needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE
-            major, _, minor = key[0].partition(":")
-            file = "file", os.makedev(int(major, 16), int(minor, 16)), int(key[1])
-            return file, *_linked(process / "root" / key[2].lstrip("/"))
-        if not identities:
-            return ()  # unmapped meanwhile
-        known[mapping] = identities
-    return known[mapping]
+def _mapping(process: Path, place: str, file: str, known: _Mappings) -> tuple[Identity, ...]:
+    """`file`: the device, inode and path in a line of /proc/PID/maps. Of a device they are those of its node, so the
+    file itself is examined.
+    """
+    device, inode, path = (*file.split(maxsplit=2), "", "")[:3]
+    if not path or inode == "0":
+        known[file] = ()  # memory without a file
+        return ()
+    start, _, end = place.partition("-")
+    try:
+        identities = tuple(_linked(process / "map_files" / f"{int(start, 16):x}-{int(end, 16):x}"))
+    except PermissionError:  # it needs CAP_SYS_ADMIN or CAP_CHECKPOINT_RESTORE
+        major, _, minor = device.partition(":")
+        node = "file", os.makedev(int(major, 16), int(minor, 16)), int(inode)
+        return node, *_linked(process / "root" / path.lstrip("/"))
+    if identities:  # else it was unmapped meanwhile
+        known[file] = identities
+    return identities
 
 
 @functools.cache

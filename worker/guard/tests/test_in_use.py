@@ -231,3 +231,18 @@ def test_a_lease_notices_that_another_drive_got_its_name(device: str, tmp_path: 
         with pytest.raises(GuardRefused) as refused:
             exchange(held)
     assert refused.value.code == "guard_serial_changed"
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("fact", ["serial", "stable_id"])
+def test_the_identity_of_a_drive_is_read_again_before_each_write(
+    allowed: Policy, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its path, name, numbers and size are the same."""
+    stream = rig.stream(allowed, writes=True)
+    with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
+        place.recheck(programs=False)
+        monkeypatch.setattr(sysfs, fact, lambda *_: "another drive")
+        with pytest.raises(GuardRefused) as refused:
+            place.recheck(programs=False)
+    assert refused.value.code == "guard_serial_changed"

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -187,3 +188,27 @@ def test_it_finds_mappings_without_the_right_to_read_map_files(device: str, monk
     with program(MAPPING, device) as process:
         names = openers.openers(openers.device_identities(Path(device).name))
     assert [f"(process {process})" in name for name in names] == [True]
+
+
+def test_it_examines_the_processes_once_for_all_drives_of_a_layout(
+    tmp_path: Path, device: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, scans, scan = rig.sparse(tmp_path / "other.img"), [], openers.openers
+
+    def counted(*wanted: Any, **how: Any) -> tuple[str, ...]:
+        scans.append(wanted)
+        return scan(*wanted, **how)
+
+    with rig.loop(other) as second:
+        drives = rig.block(device, file, destroy=True), rig.block(second, other, destroy=True) | {"id": "second"}
+        allowed = rig.load(tmp_path, *drives)
+        armed = tuple(entry.arming_serial for entry in allowed.targets)
+        monkeypatch.setattr(openers, "openers", counted)
+        with guard.lease_drives(allowed.targets, allowed, armed):
+            assert len(scans) == 1
+        with (
+            rig.opened_elsewhere(second),
+            pytest.raises(GuardRefused, match=f"^{second} is used by"),
+            guard.lease_drives(allowed.targets, allowed, armed),
+        ):
+            pass
