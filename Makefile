@@ -17,14 +17,16 @@ demo: ## set up, start everything on this machine, measure its storage, print th
 	-@$(DEV).docs
 	@$(DEV) demo
 
+# These three need no packages, so they also work after a set-up that failed.
+ANY_PYTHON = $(if $(wildcard $(PYTHON)),$(PYTHON),python3)
 stop: ## stop what `make demo` started; keep its data
-	@if [ -x $(PYTHON) ]; then $(DEV) stop; else echo "The demo is not running: .venv is missing."; fi
+	@$(ANY_PYTHON) -m dev stop
 
 clean: ## stop the demo and remove its data
-	@if [ -x $(PYTHON) ]; then $(DEV) clean; else echo "Nothing to remove: .venv is missing."; fi
+	@$(ANY_PYTHON) -m dev clean
 
 status: ## list the demo's running processes and its address
-	@if [ -x $(PYTHON) ]; then $(DEV) status; else echo "The demo is not running: .venv is missing."; fi
+	@$(ANY_PYTHON) -m dev status
 
 test: ## run all tests, or those of ARGS="…" (pytest's arguments)
 	@.ci/setup --tests

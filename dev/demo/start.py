@@ -1,4 +1,4 @@
-"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan, unless it has results of it."""
+"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan, unless it has data."""
 
 import io
 import os
@@ -45,11 +45,11 @@ def main(state: State, *, smallest: bool = False) -> int:
     say("Sweetspot on this machine:")
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
-    if smallest or not _has_run(PLAN):
+    if smallest or not has_data():
         status = _run_plan(state, targets, _smallest_plan() if smallest else PLAN)
     else:
         status = 0
-        say(f"The results of the plan {PLAN} are there, so it is not run again. Start any plan in the browser.")
+        say("There are runs with results already, so nothing is measured. Start any plan in the browser.")
     if not smallest:
         _build_wheelhouse()
     _print_summary(state)
@@ -157,11 +157,13 @@ def _enrol(state: State) -> None:
         state.write("enrolled_at", addresses)
 
 
-def _has_run(plan: str) -> bool:
-    """Whether a run of the plan ended with all its trials done."""
-    from webapp.runs.models import Run, RunState
+def has_data() -> bool:
+    """Whether a trial has results, or a run is still open: after an interruption, its worker goes on with it."""
+    from webapp.runs.models import Run, Trial, TrialState
+    from webapp.runs.states import ENDED_RUN_STATES
 
-    return Run.objects.filter(version__plan__slug=plan, state=RunState.DONE).exists()
+    has_results = Trial.objects.filter(state=TrialState.DONE).exists()
+    return has_results or Run.objects.exclude(state__in=ENDED_RUN_STATES).exists()
 
 
 def _smallest_plan() -> str:

@@ -4,10 +4,9 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 
-from dev.console import say, step
+from dev.console import ToolError, say, step
 from dev.stack import loop_device, postgres, processes, redis_server, services
 from dev.stack.state import State
-from worker.kernel.mounts import remove_path
 
 # In the order of stopping: clients before the services they send to.
 STOPS: tuple[tuple[str, int, float], ...] = (
@@ -84,7 +83,13 @@ def _stop_all(state: State, *, quietly: bool) -> Iterator[str]:
 
 
 def remove(state: State) -> None:
-    """Stop everything and remove all data."""
+    """Stop everything and remove all data. Raises ToolError."""
     stop(state, quietly=True)
+    try:
+        from worker.kernel.mounts import remove_path
+    except ModuleNotFoundError as error:  # `make stop` needs no packages, this does
+        raise ToolError(
+            "Everything is stopped. The data are kept, because packages are missing: run .ci/setup."
+        ) from error
     if state.exists:
         remove_path(state.root)

@@ -9,15 +9,17 @@ import pwd
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
-
-import psycopg
 
 from dev.console import ToolError
 from dev.stack import processes
 from dev.stack.network import await_condition
 from dev.stack.processes import Command
 from dev.stack.state import State
+
+if TYPE_CHECKING:
+    import psycopg
 
 NAME = "postgres"
 SYSTEM_USER = "postgres"  # created by Debian's package; the server refuses to run as root
@@ -117,6 +119,8 @@ def start(state: State, *, durable: bool = True) -> None:
 def _answers(state: State) -> bool:
     if processes.known(state, NAME) is None:
         raise processes.failure(state, NAME, "ended at once")
+    import psycopg  # here, because `make stop` also works without packages
+
     try:
         _connect(state).close()
     except psycopg.OperationalError:
@@ -125,6 +129,8 @@ def _answers(state: State) -> bool:
 
 
 def _connect(state: State) -> "psycopg.Connection[tuple[object, ...]]":
+    import psycopg
+
     return psycopg.connect(host=str(folder(state)), user=ROLE, dbname="postgres", autocommit=True, connect_timeout=5)
 
 

@@ -9,8 +9,6 @@ import os
 import shutil
 from pathlib import Path
 
-import redis
-
 from dev.console import ToolError
 from dev.stack import processes
 from dev.stack.network import LOOPBACK, await_condition, free_port
@@ -129,6 +127,8 @@ def _program() -> str:
 def _answers(state: State) -> bool:
     if processes.known(state, NAME) is None:
         raise processes.failure(state, NAME, "ended at once")
+    import redis  # here, because `make stop` also works without packages
+
     try:
         with redis.Redis.from_url(url(state), socket_timeout=2) as client:
             return bool(client.ping())

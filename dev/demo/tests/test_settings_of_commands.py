@@ -31,3 +31,14 @@ def test_without_settings_and_demo_a_command_says_what_to_set(tmp_path: Path) ->
     done = _command(tmp_path)
     assert done.returncode == 1
     assert "Set SWEETSPOT_SECRET_KEY" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["stop", "status"])
+def test_a_command_that_stops_needs_no_packages(command: str, tmp_path: Path) -> None:
+    """As after a set-up that failed: without site-packages."""
+    done = subprocess.run(
+        (sys.executable, "-S", "-m", "dev", command),
+        cwd=REPOSITORY, env={"PATH": os.environ["PATH"], BASE_VARIABLE: str(tmp_path)},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
