@@ -97,16 +97,17 @@ def encryption(**_: Any) -> list[CheckMessage]:
 def proxy_login(**_: Any) -> list[CheckMessage]:
     """Refuse a header that too many clients could send: who can send it, can log in as anybody."""
     networks = settings.PROXY_ADDRESSES
-    if not settings.PROXY_USER_HEADER and not settings.PROXY_GROUPS_HEADER and not networks:
+    has_proxy = bool(networks or settings.PROXY_SOCKET)
+    if not settings.PROXY_USER_HEADER and not settings.PROXY_GROUPS_HEADER and not has_proxy:
         return []
-    if settings.PROXY_USER_HEADER and networks and all(network.num_addresses <= MAX_PROXIES for network in networks):
+    if settings.PROXY_USER_HEADER and has_proxy and all(network.num_addresses <= MAX_PROXIES for network in networks):
         return []
     return [
         Error(
             "The log-in by a proxy's header is incomplete or open to too many addresses: anybody there could log in as "
             "anybody.",
             hint="Set SWEETSPOT_PROXY_USER_HEADER, and SWEETSPOT_PROXY_ADDRESSES to the addresses of the proxy, "
-            f"in networks of at most {MAX_PROXIES} addresses.",
+            f"in networks of at most {MAX_PROXIES} addresses, or to unix.",
             id="sweetspot.E006",
         )
     ]

@@ -75,8 +75,11 @@ def groups_in(request: HttpRequest) -> set[str]:
 
 
 def _from_proxy(request: HttpRequest) -> bool:
+    text = request.META.get("REMOTE_ADDR", "")
+    if not text:  # the connection came through a Unix socket
+        return bool(settings.PROXY_SOCKET)
     try:
-        address = ipaddress.ip_address(request.META.get("REMOTE_ADDR", ""))
+        address = ipaddress.ip_address(text)
     except ValueError:
         return False
     return any(address in network for network in settings.PROXY_ADDRESSES)

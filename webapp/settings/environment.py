@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from email.utils import parseaddr
 from pathlib import Path
@@ -204,8 +205,18 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 def networks(name: str) -> list[Network]:
     """Networks as CIDR, with commas between."""
+    return _networks(name, words(name))
+
+
+def networks_or_socket(name: str) -> tuple[list[Network], bool]:
+    """Networks as CIDR, and whether the word `unix` is among them, for connections through a Unix socket."""
+    found = words(name)
+    return _networks(name, [word for word in found if word != "unix"]), "unix" in found
+
+
+def _networks(name: str, found: Iterable[str]) -> list[Network]:
     try:
-        return [ipaddress.ip_network(word) for word in words(name)]
+        return [ipaddress.ip_network(word) for word in found]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}. It takes networks such as 10.1.0.0/16,fd00:1::/64.") from error
 

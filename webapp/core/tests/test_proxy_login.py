@@ -34,6 +34,13 @@ def test_the_header_of_the_proxy_logs_in_and_that_of_others_does_not() -> None:
     assert User.objects.get().username == "mia"
 
 
+def test_a_proxy_that_connects_through_the_socket_has_no_address(settings: LazySettings) -> None:
+    settings.PROXY_ADDRESSES, settings.PROXY_SOCKET = [], True
+    assert logged_in(Client(), HEADER, address="")
+    assert not logged_in(Client(), HEADER)
+    assert proxy_login() == []
+
+
 def test_the_session_ends_without_the_header_or_from_another_address() -> None:
     client = Client()
     assert logged_in(client, HEADER)
