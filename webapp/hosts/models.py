@@ -39,6 +39,7 @@ class Host(models.Model):
     hostname = models.CharField(max_length=255)
     enrolled_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField(null=True)
+    away_since = models.DateTimeField(null=True)  # last_seen_at, once people were told that the host is away
     boot_id = models.CharField(max_length=64, blank=True)
     worker_version = models.CharField(max_length=40, blank=True)
     contract = models.PositiveSmallIntegerField(default=newest_contract)  # the version agreed on

@@ -39,6 +39,7 @@ class Event(models.TextChoices):
     WORSE = "worse", "Run worse than its baseline"
     LATE = "late", "Run is late"
     MISSED = "missed", "Scheduled run missed"
+    AWAY = "away", "Host away or back"
 
 
 TEST = "test"  # the event of a test notice; nobody subscribes to it

@@ -39,9 +39,12 @@ def deliveries_of(user: User) -> QuerySet[Notice]:
     return notices.select_related("subscription__plan", "subscription__user").order_by("-created_at", "id")
 
 
-def subscribers(event: Event, plan: Plan) -> QuerySet[Subscription]:
-    """Subscriptions to an event of a plan that are not paused and whose owner's account is enabled."""
-    about_it = Q(plan=None) | Q(plan=plan)
+def subscribers(event: Event, plan: Plan | None) -> QuerySet[Subscription]:
+    """Subscriptions to an event of a plan that are not paused and whose owner's account is enabled.
+
+    An event without a plan belongs to the subscriptions to every plan.
+    """
+    about_it = Q(plan=None) | Q(plan=plan) if plan else Q(plan=None)
     subscriptions = Subscription.objects.filter(
         about_it, events__contains=[event.value], paused_at=None, user__is_active=True
     )

@@ -145,15 +145,15 @@ TEST_SUBJECT = "Test notice from Sweetspot"
 
 
 def announce(
-    *, event: Event, plan: Plan, key: str, subject: str, text: str, path: str, detail: Mapping[str, object]
+    *, event: Event, plan: Plan | None, key: str, subject: str, text: str, path: str, detail: Mapping[str, object]
 ) -> int:
-    """Queue a notice for every subscriber of the event; return their number.
+    """Queue a notice for every subscriber of the event; return their number. `plan` is None for an event of a host.
 
     Call it inside a transaction. Each `key` is queued once per subscription, so a repeated call is safe. `path` is a
     page of this server, e.g. /runs/17/. `detail` is plain JSON for webhooks; its `run` is the number of the run that
     the event is about.
     """
-    message = _Message(event.value, key, subject, text, path, plan.slug, detail)
+    message = _Message(event.value, key, subject, text, path, plan.slug if plan else None, detail)
     return _queue(subscribers(event, plan), message)
 
 

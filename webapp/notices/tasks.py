@@ -7,6 +7,7 @@ from django.utils import timezone
 from webapp.celery import app
 from webapp.core import heartbeats
 from webapp.notices import delivery
+from webapp.notices.absent_hosts import announce_absent_hosts
 from webapp.notices.delivery import send_due
 from webapp.notices.run_ends import announce_ended_runs
 
@@ -15,13 +16,17 @@ log = logging.getLogger(__name__)
 
 @app.task(name="webapp.notices.tasks.tick")
 def tick() -> None:
-    """Every few seconds: announce ended runs and send due notices."""
+    """Every few seconds: announce ended runs and absent hosts, and send due notices."""
     heartbeats.note("notices")
-    for step in (announce_ended_runs, deliver):
+    for step in (announce_ended_runs, watch_hosts, deliver):
         try:
             step()
         except Exception:
             log.exception("%s failed; the next tick tries again.", step.__name__)
+
+
+def watch_hosts() -> None:
+    announce_absent_hosts(timezone.now())
 
 
 def deliver() -> None:
