@@ -18,9 +18,10 @@ from webapp.runs.states import ENDED_RUN_STATES
 RESULTS = "results"  # all of them, with runs, trials and imports
 COMPLETE = "complete"  # imports, and ended runs with their results
 COMMON = "common"  # of every answer: names, prices, ceilings, references, baselines and their results
+NAMES = "names"  # of hosts, targets, plans and people: all that tables of a run read beside the run
 MOST_SOURCES = 50  # runs and imports of an answer that are watched one by one
 
-_ALL, _COMPLETE, _EVERY = f"'{RESULTS}'", f"'{COMPLETE}'", f"'{COMMON}'"
+_ALL, _COMPLETE, _EVERY, _NAMED = (f"'{scope}'" for scope in (RESULTS, COMPLETE, COMMON, NAMES))
 _IMPORT_OF_RESULT = "(SELECT imported_id FROM results_origin WHERE id = r.origin_id)"
 _RUN_OF_ATTEMPT = "(SELECT run_id FROM runs_attempt WHERE id = r.attempt_id)"
 _ENDED = ", ".join(f"'{state}'" for state in ENDED_RUN_STATES)
@@ -54,14 +55,14 @@ WATCHED = {
     "results.StreamRun": Watch(_run(_RUN_OF_ATTEMPT), columns=("configuration_id", "engine_version")),
     "results.KernelLine": Watch(_run(_RUN_OF_ATTEMPT)),  # of a failed trial, they may come after its end
     # Others are reported with each exchange.
-    "hosts.Host": Watch((_EVERY,), columns=("slug", "state", "archived_at")),
-    "hosts.Target": Watch((_EVERY,)),
+    "hosts.Host": Watch((_EVERY, _NAMED), columns=("slug", "state", "archived_at")),
+    "hosts.Target": Watch((_EVERY, _NAMED)),
     "hosts.HostInventory": Watch((_EVERY,)),
-    "plans.Plan": Watch((_EVERY,)),
+    "plans.Plan": Watch((_EVERY, _NAMED)),
     "compare.Price": Watch((_EVERY,)),
     "compare.EnteredCeiling": Watch((_EVERY,)),
     "trends.Baseline": Watch((_EVERY,)),
-    "core.User": Watch((_EVERY,), columns=("username",)),
+    "core.User": Watch((_EVERY, _NAMED), columns=("username",)),
 }
 
 
@@ -78,6 +79,11 @@ def scopes_of(results: ResultFilter) -> tuple[str, ...]:
 
 def scopes_of_run(run: Run) -> tuple[str, ...]:
     return scopes_of_runs([run.pk])
+
+
+def scopes_of_tables(run: Run) -> tuple[str, ...]:
+    """Of values and names alone: prices, ceilings, references and baselines are not in them."""
+    return scope_of_run(run.pk), NAMES
 
 
 def scope_of_run(id_: UUID) -> str:

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.template.loader import render_to_string
 
 from webapp.analysis.same_for_all import same_for_all
-from webapp.analysis.seals import scopes_of_run
+from webapp.analysis.seals import scopes_of_tables
 from webapp.core import formatting
 from webapp.core.answers import Question, answered
 from webapp.core.statistics import mean_of, summarise
@@ -40,7 +40,7 @@ class TrialTables:
 def trial_tables(run: Run) -> TrialTables:
     if run.state in OPEN_RUN_STATES:  # what changes while a trial runs is not watched
         return _trial_tables(run.pk)
-    return answered(Question((str(run.number),), scopes_of_run(run), TrialTables, partial(_trial_tables, run.pk)))
+    return answered(Question((str(run.number),), scopes_of_tables(run), TrialTables, partial(_trial_tables, run.pk)))
 
 
 def _trial_tables(run_id: UUID) -> TrialTables:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import zip_longest
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.apps import apps
@@ -36,6 +37,7 @@ from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, trust_run, trust_trial
 from webapp.runs.models import Run, RunState, SettingChange, Trial, TrialState
 from webapp.screens.overview.views import compared
+from webapp.screens.runs import grid
 from webapp.screens.tasks import renew_bench
 from webapp.tests.factories.hosts import a_drive, a_host, an_inventory
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -240,6 +242,28 @@ def test_no_page_shows_an_old_answer(operator: Client, world: World, monkeypatch
             place = next((n for n, (one, other) in enumerate(zip_longest(kept, anew)) if one != other), None)
             differ = place is not None and (kept[place - 9 : place + 3], anew[place - 9 : place + 3])
             assert not differ, (address, change)
+
+
+def test_the_tables_of_a_run_are_drawn_again_only_if_they_change(
+    operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn, draw = list[object](), grid._trial_tables
+
+    def counted(run_id: UUID) -> grid.TrialTables:
+        drawn.append(run_id)
+        return draw(run_id)
+
+    monkeypatch.setattr(grid, "_trial_tables", counted)
+    monkeypatch.setattr(World, "run", world.labs[0].run)
+    operator.get("/runs/1/")
+    for change, is_drawn in (
+        (_set_price, False), (_set_baseline, False), (lambda world: an_inventory(world.host), False),
+        (_rename, True), (_log_a_line_of_the_kernel, True), (_change_state, True),
+    ):  # fmt: skip
+        drawn.clear()
+        change(world)
+        operator.get("/runs/1/")
+        assert bool(drawn) is is_drawn, change
 
 
 def test_a_row_that_was_read_before_the_seal_is_not_part_of_an_answer(
