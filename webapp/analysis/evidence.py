@@ -31,6 +31,7 @@ from webapp.analysis.findings.recorded import RecordedTrial, TimedFinding
 from webapp.results.metrics import IOPS, METRICS
 
 MOST_LINES, MOST_LEVELS = 8, 64  # of a picture
+TIME = "Time"  # label of x of a trial over its seconds
 MOST_TIMED_LINES = 3  # trials are drawn over each other
 MOST_SECONDS = 50  # stretches of evidence
 AT_A_LEVEL = (FindingKind.OUTLIER, FindingKind.GAP, FindingKind.CLIFF)  # another level is another finding
@@ -244,7 +245,7 @@ def _timed_picture(timed: TimedFinding, trials: Sequence[RecordedTrial]) -> Pict
     if count < 2:
         return None
     return Picture(
-        metric=IOPS.key, metric_label=IOPS.label, x_label="Time", ordered=True, ratios=False,
+        metric=IOPS.key, metric_label=IOPS.label, x_label=TIME, ordered=True, ratios=False,
         levels=tuple(f"{index * width} s" for index in range(count)),
         lines=tuple(
             Line(

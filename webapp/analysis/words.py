@@ -306,12 +306,12 @@ class Statement:
 
     @property
     def _certain_points(self) -> str:
-        """`certain at 2 of them: +46 % to +64 %`. "" if they may be drift and the mean does not warn of it."""
+        """`certain at 2 points: +46 % to +64 %`. "" if they may be drift and the mean does not warn of it."""
         if not self.different or self.points < 2 or (self.order and not self.claim.different):
             return ""
         is_all = len(self.different) == self.points
-        number = "both" if is_all and self.points == 2 else f"{'all' if is_all else len(self.different)} of them"
-        return f"certain at {number}: {self._range(self.different)}"
+        number = ("both" if self.points == 2 else "all") if is_all else f"{len(self.different)}"
+        return f"certain at {number} point{'' if number == '1' else 's'}: {self._range(self.different)}"
 
     @property
     def _caution(self) -> str:

@@ -217,6 +217,8 @@ class _Pair(_Series):
         if not self.has_difference:
             if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
                 return f"{names} are equal within {100 * MARGIN:g} % in {self.where_all}.", ""
+            if all(cell.ratio and abs(log(cell.ratio)) <= log1p(MARGIN) for cell in self.cells):
+                return f"{names} showed a difference of at most {100 * MARGIN:g} % in {self.where_all}.", ""
             return f"Unclear which is better in {self.where_all}: {names}.", ""
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""

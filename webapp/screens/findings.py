@@ -11,7 +11,7 @@ from django.urls import reverse
 from msgspec import structs
 
 from webapp.analysis.answer import CeilingMatch, FindingKind
-from webapp.analysis.evidence import Line, Picture, RunFinding
+from webapp.analysis.evidence import TIME, Line, Picture, RunFinding
 from webapp.analysis.import_findings import ImportFinding
 from webapp.analysis.reviews import Reviewed, reviewed
 from webapp.analysis.run_answer import run_answer
@@ -22,7 +22,7 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 
-FIRST = 3  # shown; the others are folded
+FIRST = 2  # shown side by side; the others are folded
 MOST_LETTERS_OF_HEADING = 160
 MOST_LETTERS_WITH_NAMES = 90  # of a heading that begins with the names of its series
 
@@ -34,6 +34,7 @@ WIDE_RANGE = 20.0  # highest / lowest, from which the axis is logarithmic
 LEAST_RANGE = math.log(1.1)  # of an axis of ratios
 MOST_BARS, BAR_PITCH = 4, 20.0  # instead of lines, if the levels have no order
 MOST_NAME = 22  # letters above a bar
+MOST_NAMED = 4  # lines in a legend
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class SmallChart:
     words: str  # the same for those who do not see it
     bands: tuple[DrawnBand, ...] = ()
     bars: tuple[DrawnBar, ...] = ()  # instead of lines
+    legend: tuple[tuple[str, int], ...] = ()  # names and colours, of a few lines
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,12 @@ class ShownFinding(Generic[Reviewed]):
     url: str  # of its evidence
     review_url: str
     chart: SmallChart | None
-    text: str  # the sentence, unless the page states it above the list
+    text: str  # the sentence without its doubt, unless the page states it above the list
+
+    @property
+    def doubt(self) -> str:
+        """`may be drift`, without the reason."""
+        return self.finding.doubt.partition(":")[0]
 
 
 @dataclass(frozen=True)
@@ -120,7 +127,8 @@ def shown_finding(finding: Reviewed) -> ShownFinding[Reviewed]:
         review_url = reverse("review_finding", args=[finding.run, finding.key])
     else:
         review_url = reverse("review_import_finding", args=[finding.imported, finding.key])
-    return ShownFinding(finding, address(finding), review_url, chart, finding.sentence)
+    text = finding.sentence.removesuffix(f" This {finding.doubt}.")
+    return ShownFinding(finding, address(finding), review_url, chart, text)
 
 
 def as_heading(claim: str) -> str:
@@ -151,7 +159,9 @@ def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tupl
 
 
 def _subject(finding: RunFinding | ImportFinding) -> str:
-    """What the interval of a finding is of."""
+    """What the interval of a finding is of. Without an interval, the text only leads to the evidence."""
+    if not finding.certainty:
+        return "Open the charts"
     return finding.picture.metric_label if finding.picture else "The finding above"
 
 
@@ -196,7 +206,17 @@ def small_chart(picture: Picture) -> SmallChart | None:
         last=last if fits else "",
         words="; ".join([*_words(picture), *(f"matches {each.name}" for each in picture.ceilings)]),
         bands=tuple(_band(each, axis) for each in picture.ceilings),
+        legend=_legend(picture, drawn),
     )
+
+
+def _legend(picture: Picture, drawn: Sequence[DrawnLine]) -> tuple[tuple[str, int], ...]:
+    """Of the evidence. Trials of one point over time need no names."""
+    named = [(line.name, line.colour) for line in drawn if line.colour is not None and line.name]
+    if picture.x_label == TIME or not 1 < len(named) <= MOST_NAMED:
+        return ()
+    short = _short_names([name for name, _ in named])
+    return tuple((short[name], colour) for name, colour in named)
 
 
 def _bar_values(picture: Picture) -> list[tuple[Line, int, float]]:

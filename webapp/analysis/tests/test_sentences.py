@@ -41,7 +41,7 @@ def test_several_points_are_summarised_by_average_and_range(lab: Lab) -> None:
     said = sentence(compare(ENGINES))
     assert said == (
         "psync is 30 % slower than io_uring (95 % CI −31 % to −28 %, n = 3), 2 points "
-        "(certain at both: −38 % to −20 %)."
+        "(certain at both points: −38 % to −20 %)."
     )
 
 
@@ -126,7 +126,7 @@ def test_a_point_with_failed_repeats_is_set_apart_from_the_mean(lab: Lab) -> Non
         lab.measure(*(62.0, 62.0, 62.0)[: depth if depth == 1 else 3], iodepth=depth, ioengine="psync")
     alternate(lab.run)
     said = sentence(compare(ENGINES))
-    assert said.startswith("psync is 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 2 of 3 points; ")
+    assert said.startswith("psync is 38 % slower than io_uring (95 % CI −40 % to −36 %, n = 3), 2 of 3 points (certain")
     assert said.endswith("; ×0.62 at queue depth 1 (n = 1).")
 
 
@@ -371,7 +371,7 @@ def test_points_that_may_be_drift_are_not_named_if_the_mean_is_not_certain(lab: 
     assert drifting.panels[0].series[1].conclusion is Conclusion.NONE
     assert "certain at" not in sentence(drifting)
     alternate(lab.run)
-    assert "certain at 1 of them" in sentence(compare(ENGINES))
+    assert "certain at 1 point:" in sentence(compare(ENGINES))
 
 
 def test_a_run_of_one_series_between_those_of_the_other_is_no_fixed_order() -> None:

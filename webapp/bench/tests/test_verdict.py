@@ -105,6 +105,15 @@ def test_noise_leaves_no_verdict(samsung: Lab, intel: Lab) -> None:
     assert set(states(made, INTEL)) == {RatioState.UNCLEAR}
 
 
+def test_almost_equal_values_without_a_claim_are_not_called_unclear(samsung: Lab, intel: Lab) -> None:
+    for lab, factor in ((samsung, 1.0), (intel, 1.01)):
+        for depth in DEPTHS:
+            lab.measure(100.0 * depth * factor, iodepth=depth)
+    made = answered(SAMSUNG, INTEL)
+    assert made.verdict
+    assert "showed a difference of at most 5 % in random reads" in made.verdict.lead
+
+
 def test_values_measured_once_say_so_and_have_no_claim(samsung: Lab, intel: Lab) -> None:
     """Three points of each product cannot say how noisy they are."""
     measure(samsung, [100.0, 200.0, 400.0], (1.0,))

@@ -3,6 +3,7 @@
 The tracks are SVG with positions in percent, because they scale and print, and because pages may have no inline styles.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,7 @@ LEAST_BAND = 1.2  # percent: the band of the margin stays visible beside large r
 LEAST_RANGE = 1.12  # of the axis of ratios, on each side: small differences shall look small
 WHISKER_ROOM = 1.6  # whiskers may widen the axis by this factor, and are cut there
 MOST_TICKS = 5
+LEAST_VALUES = 1.5  # highest / lowest value of an axis
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def _part(
     groups = [(group, group.shared if whole else group.rows) for group in answer.forest if group.metric == metric.key]
     rows = [answer.rows[place] for _, places in groups for place in places]
     values = [cell.mean for row in rows for cell in row.cells if cell.mean > 0] or [1.0]
-    value_axis = Axis(min(values), max(values), VALUE_PAD)
+    value_axis = _value_axis(values)
     ratio_axis = _ratio_axis([cell for row in rows for cell in row.cells if cell.ratio], len(compared))
     draw = _Drawing(answer, value_axis, ratio_axis, compared, columns, lacking)
     start, unity, end = (ratio_axis.at(value) for value in (1 / (1 + answer.margin), 1.0, 1 + answer.margin))
@@ -237,6 +239,13 @@ def _ratio_axis(cells: Sequence[BenchCell], products: int) -> Axis:
     low = max(min([low, *ends]), low / WHISKER_ROOM)
     high = min(max([high, *ends]), high * WHISKER_ROOM)
     return Axis(min(low, 1 / LEAST_RANGE), max(high, LEAST_RANGE), RATIO_PAD)
+
+
+def _value_axis(values: Sequence[float]) -> Axis:
+    """Almost equal values are not put at its two ends."""
+    low, high = min(values), max(values)
+    room = math.sqrt(max(1.0, LEAST_VALUES * low / high))
+    return Axis(low / room, high * room, VALUE_PAD)
 
 
 def value_ticks(axis: Axis) -> list[float]:

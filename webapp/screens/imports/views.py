@@ -44,7 +44,7 @@ from webapp.screens.ceilings import ceiling_form
 from webapp.screens.explore.payloads import SeriesName, TimeCharts
 from webapp.screens.explore.pictures import time_note, time_pictures
 from webapp.screens.explore.resolve import metric_of, usual_rate
-from webapp.screens.findings import FIRST, ShownFinding, as_heading, below_heading, names_apart, shown_finding
+from webapp.screens.findings import ShownFinding, as_heading, below_heading, names_apart, shown_finding
 from webapp.screens.results.columns import COLUMNS, Column
 
 # The list of imports, and what an import brought: its tests, and each file with its reason.
@@ -177,6 +177,7 @@ def _stated_metric(name: str) -> Metric | None:
     return CPU_PER_IO if name == IMPORTED else entered_metric(name)
 
 
+FIRST_FINDINGS = 3  # with their pictures; the others are listed table by table
 PER_PAGE = 100
 RESULTS, FILES, REFUSED = "results", "files", "refused"
 CHOICES = {RESULTS: "Results", FILES: "Files", REFUSED: "Files left out"}
@@ -256,7 +257,7 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     do they repeat another one."""
     own = f"import {imported.number}/"  # before the names of its drives and hosts
     findings = [_without(own, finding) for finding in findings_of_import(imported, conclusions)]
-    first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST]
+    first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST_FINDINGS]
     names, claim = names_apart(first[0].claim) if first else ("", imported.title)
     further: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in findings:

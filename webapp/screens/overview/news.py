@@ -85,7 +85,7 @@ def _item_of_import(imported: Import, sentence: str) -> Item:
 
 def _item(finding: RunFinding) -> Item:
     return Item(
-        claim=as_heading(finding.claim),
+        claim=as_heading(finding.claim).partition(";")[0],
         certainty=" · ".join(filter(None, (finding.certainty, finding.doubt.partition(":")[0]))),
         address=address(finding),
         title=f"Run {finding.run}",

@@ -386,7 +386,7 @@ def test_ignoring_is_not_offered_again_nor_for_patterns(operator: Client, db: No
         lab = Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), number=number)
         lab.measure(100.0, pattern=pattern, runtime=10 * number, direction=pattern.removeprefix("rand"))
     page = shown(operator, "/bench/?product=model:M1&product=model:M2&ignore=runtime")
-    assert "no common level of these factors" in page
+    assert "Factors without a common level" in page
     assert ">Runtime<" not in page
     assert ">Ignore " not in page
 

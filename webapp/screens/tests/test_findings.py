@@ -134,10 +134,10 @@ def test_a_line_without_evidence_is_grey() -> None:
     assert (chart.lines[0].colour, chart.lines[0].dots) == (None, ())
 
 
-def test_three_are_shown_and_what_is_not_certain_is_folded() -> None:
+def test_two_are_shown_and_what_is_not_certain_is_folded() -> None:
     shown = finding_list([a_finding("u", FindingKind.UNCERTAIN), *map(a_finding, "abcd")])
-    assert [each.finding.key for each in shown.first] == ["a", "b", "c"]
-    assert [each.finding.key for each in shown.more] == ["u", "d"]
+    assert [each.finding.key for each in shown.first] == ["a", "b"]
+    assert [each.finding.key for each in shown.more] == ["u", "c", "d"]
     alone = finding_list([a_finding("u", FindingKind.UNCERTAIN)])
     assert [each.finding.key for each in alone.first] == ["u"]
 
