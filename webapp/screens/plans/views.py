@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
 from django.core.paginator import Paginator
-from django.db.models import Count, Max
+from django.db.models import Count, F, Max
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
@@ -21,7 +21,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
 from webapp.plans.factor_warnings import factor_warnings
-from webapp.plans.grids import grids_of
+from webapp.plans.grids import PartGrid, grids_of
 from webapp.plans.jobfile import MAX_FILES, JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
@@ -34,7 +34,7 @@ from webapp.screens.arming import drives_to_arm
 from webapp.screens.plans.draft import data_of, draft_of, keep
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
 from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows, sentences, version_or_404
-from webapp.screens.plans.previewing import preview_request, shown_preview
+from webapp.screens.plans.previewing import PreviewRequest, preview_request, shown_preview
 from webapp.screens.runs.views import listed_runs
 
 # A plan from a file: a fio job file or Sweetspot's YAML, pasted or uploaded. It opens in the editor, unsaved.
@@ -280,6 +280,7 @@ def undelete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
 
 MAX_RANDOM_SEED = 10**6  # short enough to say aloud; it is not a secret
 RUNS_SHOWN = 10
+MAX_TRIED = 3  # targets, each with a preview
 
 
 @dataclass(frozen=True)
@@ -316,25 +317,44 @@ class Unfit:
 
 
 def _without(request: HttpRequest, target: Target) -> str:
+    chosen = request.GET.getlist("target")
+    return _with_targets(request, [id_ for id_ in chosen if id_ != str(target.pk)]) if chosen else ""
+
+
+def _with_targets(request: HttpRequest, ids: list[str]) -> str:
     query = request.GET.copy()
-    if not query:
-        return ""
-    query.setlist("target", [id_ for id_ in query.getlist("target") if id_ != str(target.pk)])
+    query.setlist("target", ids)
     return f"?{query.urlencode()}#where"
+
+
+def _first_fit(
+    document: PlanDocument, grids: Sequence[PartGrid], wanted: PreviewRequest, unfit: Sequence[Unfit]
+) -> list[Target]:
+    """The target that was measured last, of those on which a run can start now and overwrites nothing; [] without one.
+    Only MAX_TRIED are tried."""
+    others = usable_targets().exclude(pk__in=[each.target.pk for each in unfit])
+    for target in others.annotate(last=Max("runs__number")).order_by(F("last").desc(nulls_last=True), "pk")[:MAX_TRIED]:
+        preview = shown_preview(document, [target], wanted, grids).preview
+        has_trials = preview.estimate.trials and not preview.expansion.problems
+        if has_trials and not preview.destructive and not unfit_targets(document, [target], preview.expansion, grids):
+            return [target]
+    return []
 
 
 @page
 def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     """A run started here has the displayed order: the seed is drawn now, or typed.
 
-    The preview is that of the chosen targets on which a run can start now; of the others there are the reasons. Without
-    parameters, the targets of the plan's last run are chosen, if it can start on them.
+    The preview is that of the chosen targets on which a run can start now; of the others there are the reasons. Until
+    somebody chooses, the targets of the plan's last run are chosen, if it can start on them, else the target that was
+    measured last, of those on which it can start and overwrites nothing.
     """
     version = version_or_404(slug, request.GET.get("version", ""))
     form = TargetsForm(request.GET)
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
     runs = list(listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN])
-    last = runs[0] if runs and not request.GET else None
+    is_proposed = set(request.GET) <= {"version"}
+    last = runs[0] if runs and is_proposed else None
     if last is not None:
         chosen = list(usable_targets().filter(runs=last.pk))
     document = read(version.document)
@@ -344,10 +364,12 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     reasons = unfit_targets(document, chosen, whole.preview.expansion, grids) if whole else {}
     unfit = [Unfit(target, reasons[target.pk], _without(request, target)) for target in chosen if target.pk in reasons]
     fit = [target for target in chosen if target.pk not in reasons]
-    if last is not None:
-        chosen = fit
+    other = _first_fit(document, grids, wanted, unfit) if not fit and (is_proposed or unfit) else []
+    chosen_by = last if fit else None
+    if is_proposed:
+        chosen = fit = fit or other
     shown = whole if chosen else None
-    if unfit and fit:
+    if fit and (unfit or not whole):
         shown = shown_preview(document, fit, wanted, grids)
     context = {
         "version": version,
@@ -359,7 +381,9 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "factor_warnings": shown.preview.factor_warnings if shown else factor_warnings(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
-        "chosen_by": last if chosen else None,
+        "chosen_by": chosen_by,
+        "is_proposed": is_proposed,
+        "instead": [] if is_proposed else [(target, _with_targets(request, [str(target.pk)])) for target in other],
         "unfit": unfit,
         "fit": fit,
         "fitting_bytes": whole.preview.fitting_bytes if whole else 0,

@@ -165,14 +165,36 @@ def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target)
 
 
 def test_a_plan_opened_again_has_the_targets_of_its_last_run(operator: Client, target: Target) -> None:
-    assert "trials</button>" not in operator.get("/plans/first-look/").content.decode()
+    assert "trials</button>" not in operator.get("/plans/first-look/?version=1&chosen=1").content.decode()
     run = first_look_run(PlanVersion.objects.get(), [target])
     page = operator.get("/plans/first-look/").content.decode()
     assert f'<a href="/runs/{run.number}/">run {run.number}</a>, the last run of this plan, are chosen.' in page
     assert "trials</button>" in page
-    assert "are chosen" not in operator.get("/plans/first-look/?version=1").content.decode()
+    assert "are chosen" in operator.get("/plans/first-look/?version=1").content.decode()
+    assert "are chosen" not in operator.get("/plans/first-look/?version=1&chosen=1").content.decode()
     Target.objects.update(present=False)
     assert "are chosen" not in operator.get("/plans/first-look/").content.decode()
+
+
+def test_a_plan_that_never_ran_has_a_target_on_which_it_can_start(operator: Client, target: Target) -> None:
+    silent = storage1_scratch(a_host("silent", last_seen_at=timezone.now() - timedelta(hours=1)))
+    other = storage1_scratch(target.host, "other")
+    first_look(FIRST_LOOK, "again")
+    first_look_run(PlanVersion.objects.get(plan__slug="first-look"), [other])
+    first_look_run(PlanVersion.objects.get(plan__slug="first-look"), [silent])
+    page = operator.get("/plans/again/")
+    assert page.context["fit"] == [other]  # measured later than the first target
+    assert "plan-start" in page.content.decode()
+    page = operator.get(f"/plans/again/?version=1&chosen=1&target={silent.id}")
+    assert page.context["instead"] == [(other, f"?version=1&chosen=1&target={other.id}#where")]
+    assert operator.get("/plans/again/?version=1&chosen=1").context["fit"] == []
+
+
+def test_no_drive_is_proposed_that_the_plan_would_overwrite(operator: Client, target: Target) -> None:
+    storage1_drive(target.host)
+    parts = (Part(name="main", on=("block",), factors={"pattern": "write", "size": "1M", "runtime": "1s"}),)
+    first_look(PlanDocument(title="Overwrite", parts=parts, repeats=1), "overwrite")
+    assert operator.get("/plans/overwrite/").context["fit"] == []
 
 
 def reasons(unfit: Iterable[Unfit]) -> dict[str, str]:
