@@ -210,8 +210,8 @@ def search_hits(request: HttpRequest) -> HttpResponse:
         for group in groups
         for hit in group.hits[:HITS_PER_GROUP]
     ]
-    exact = [structs.replace(hit, group=EXACT) for hit in hits if hit.title.lower() == words.lower()]
-    others = [hit for hit in hits if hit.title.lower() != words.lower()]
+    exact = [structs.replace(hit, group=EXACT) for hit in hits if _is_named(hit.title, words)]
+    others = [hit for hit in hits if not _is_named(hit.title, words)]
     done = [
         SearchHit(group=ACTION, title=each.title, address=each.address, detail=each.detail)
         for each in (actions(words, person(request)) if words else ())
@@ -220,14 +220,24 @@ def search_hits(request: HttpRequest) -> HttpResponse:
     return HttpResponse(msgspec.json.encode(shown), content_type="application/json")
 
 
+def _is_named(title: str, words: str) -> bool:
+    """Its whole name, the name of a target without its host, or the number of a run."""
+    number = _NUMBER.match(words)
+    names = {title.lower(), title.lower().rpartition("/")[2]}
+    return words.lower() in names or bool(number and title == f"Run {int(number[1])}")
+
+
 def _words(request: HttpRequest) -> str:
     return request.GET.get("q", "").strip()[:MAX_QUERY_LENGTH]
 
 
 # What the command palette does: compare two products, open a run, create and add.
 
-_COMPARE = re.compile(r"^(?:compare|bench)\s+(.+?)\s*(?:\s(?:and|with|to|vs)\s|,|\s)\s*(\S.*)$", re.IGNORECASE)
-_RUN = re.compile(r"^(?:open\s+)?run\s+#?(\d{1,9})$", re.IGNORECASE)
+# Two names with a word or a comma between them, or two words.
+_COMPARE = re.compile(
+    r"^(?:compare|bench)\s+(?:(?P<one>.+?)(?:\s+(?:and|with|to|vs)\s+|\s*,\s*)(?P<other>\S.*)|(?P<first>\S+)\s+(?P<last>\S+))$",
+    re.IGNORECASE,
+)
 _START = re.compile(r"^(?:start|run)\s+(\D.*)$", re.IGNORECASE)
 
 
@@ -249,15 +259,18 @@ ACTIONS = (
     Action("Import results", "imports", "Imports", "operator"),
     Action("Compare two products", "bench", "Bench"),
     Action("Acceptance test", "acceptance", "Trends"),
+    Action("New notice", "notices", "Notices"),
+    Action("New API token", "new_token", "Account"),
+    Action("API reference", "api-reference", "Documentation"),
 )
 
 
 def actions(words: str, user: User) -> Iterator[Hit]:
     """Those that the words ask for, the most particular first. At most five queries."""
-    if (match := _RUN.match(words)) and Run.objects.filter(number=int(match[1])).exists():
+    if (match := _NUMBER.match(words)) and Run.objects.filter(number=int(match[1])).exists():
         yield Hit(f"Open run {match[1]}", reverse("run", args=[int(match[1])]), "Run")
     if match := _COMPARE.match(words):
-        products = [product for name in match.groups() if (product := product_named(name.strip()))]
+        products = [product for name in match.groups() if name and (product := product_named(name.strip()))]
         if len(set(products)) == 2:
             yield Hit(f"Compare {products[0].value} and {products[1].value}", bench_address(products), "Bench")
     if match := _START.match(words):
@@ -283,9 +296,10 @@ def _targets_named(host: Host) -> list[str]:
 
 
 def product_named(name: str) -> Product | None:
-    """A run by its number, else a target or a drive model with exactly this name, else the first that contains it."""
-    if match := _RUN.match(name):
-        return Product(Kind.RUN, match[1])
+    """A run by its number, else a target or a drive model with exactly this name, else the first that contains it, also
+    in imports."""
+    if (match := _NUMBER.match(name)) and Run.objects.filter(number=int(match[1])).exists():
+        return Product(Kind.RUN, str(int(match[1])))
     host, _, slug = name.rpartition("/")
     of_host = Q(host__slug__iexact=host) if host else Q()
     known = Target.objects.filter(in_policy=True, host__archived_at=None).select_related("host")
@@ -293,5 +307,12 @@ def product_named(name: str) -> Product | None:
     target = known.filter(of_host, slug__iexact=slug).first()
     if target:
         return Product(Kind.TARGET, str(target))
-    named = known.filter(model__iexact=name).first() or known.filter(model__icontains=name).first()
-    return Product(Kind.MODEL, named.model) if named else None
+    own = known.values_list("model", flat=True)
+    imported = Origin.objects.order_by("drive").values_list("drive", flat=True)
+    models = (
+        names.filter(**{f"{column}__{lookup}": name}).first()
+        for lookup in ("iexact", "icontains")
+        for names, column in ((own, "model"), (imported, "drive"))
+    )
+    model = next(filter(None, models), "")
+    return Product(Kind.MODEL, model) if model else None

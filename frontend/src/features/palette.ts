@@ -18,12 +18,15 @@ let entries: readonly Entry[] = [];
 let chosen = 0;
 let asked: AbortController | null = null;
 let timer = 0;
+let isComplete = true; // false while the server's hits are missing
+let opensFirst = false; // Enter was pressed meanwhile
 
 export function openPalette(): void {
   const dialog = find("palette", HTMLDialogElement);
   const input = find("palette-input", HTMLInputElement);
   if (!dialog || !input) return;
   input.value = "";
+  isComplete = true;
   dialog.showModal();
   show(matching(pages(), ""));
 }
@@ -74,6 +77,8 @@ function search(input: HTMLInputElement): void {
   show(matching(pages(), text));
   window.clearTimeout(timer);
   asked?.abort();
+  isComplete = text === "";
+  opensFirst = false;
   if (text !== "") timer = window.setTimeout(() => void ask(text), WAIT_MS);
 }
 
@@ -88,6 +93,9 @@ async function ask(text: string): Promise<void> {
   } catch (error) {
     if (!signal.aborted) setText(status(), error instanceof Error ? error.message : "The search failed.");
   }
+  if (signal.aborted) return;
+  isComplete = true;
+  if (opensFirst) open(0);
 }
 
 function show(found: readonly Entry[]): void {
@@ -128,8 +136,9 @@ function key(event: KeyboardEvent): void {
   const next = moves[event.key];
   if (next === undefined && event.key !== "Enter") return;
   event.preventDefault();
-  if (next === undefined) open(chosen);
-  else choose(next);
+  if (next !== undefined) choose(next);
+  else if (isComplete || chosen > 0) open(chosen);
+  else opensFirst = true;
 }
 
 function open(index: number): void {

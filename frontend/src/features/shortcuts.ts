@@ -51,7 +51,8 @@ function actionOf(event: KeyboardEvent): (() => void) | undefined {
 }
 
 function isTyping(at: EventTarget | null): boolean {
-  return at instanceof HTMLElement && (at.isContentEditable || at.closest("input, textarea, select") !== null);
+  const box = "input:not([type=checkbox], [type=radio]), textarea, select";
+  return at instanceof HTMLElement && (at.isContentEditable || at.closest(box) !== null);
 }
 
 function go(page: string): void {
@@ -60,13 +61,17 @@ function go(page: string): void {
   if (link) window.location.assign(link.href);
 }
 
-/** Focuses the link of the next visible row; Enter opens it. */
+/** Focuses the link of the next visible row, the one with `data-row` or the first; Enter opens it. */
 function moveRow(step: number): void {
   const rows = [
     ...document.querySelectorAll<HTMLElement>("main tbody tr, main .drive-tiles > a, main .trend-grid > a"),
   ];
   const links = rows
-    .map((row) => (row instanceof HTMLAnchorElement ? row : row.querySelector<HTMLAnchorElement>("a[href]")))
+    .map((row) =>
+      row instanceof HTMLAnchorElement
+        ? row
+        : (row.querySelector<HTMLAnchorElement>("a[data-row]") ?? row.querySelector<HTMLAnchorElement>("a[href]")),
+    )
     .filter((link) => link !== null)
     .filter((link) => link.checkVisibility());
   const focused = document.activeElement;

@@ -45,8 +45,8 @@ def test_it_says_who_did_what_to_what(operator: Client, entries: None) -> None:
     assert "saved a new version of the plan" in page
     assert "run 8" in page
     assert "/runs/8/" not in page
-    assert '<a href="/plans/read-ahead/">read-ahead</a>' in page
-    assert '<a href="/runs/7/">run 7</a>' in page
+    assert '<a href="/plans/read-ahead/" data-row>read-ahead</a>' in page
+    assert '<a href="/runs/7/" data-row>run 7</a>' in page
     assert "storage1: silent" in page
     assert "storage1/nvme0" in page
 
@@ -127,7 +127,7 @@ def test_it_links_people_for_admins_only(operator: Client, admin: Client) -> Non
     piet = a_user("piet")
     audit(by=None, action="user.create", on=piet)
     assert "added piet" in text(operator)
-    assert f'added <a href="/people/{piet.pk}/">piet</a>' in text(admin)
+    assert f'added <a href="/people/{piet.pk}/" data-row>piet</a>' in text(admin)
 
 
 def test_it_names_people_in_details_as_they_are_called_now(operator: Client) -> None:

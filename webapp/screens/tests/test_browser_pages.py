@@ -26,6 +26,10 @@ def test_the_palette_opens_pages_and_what_the_server_finds(page: Page, run: Run,
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     page.wait_for_url("**/hosts/storage1/")
+    page.keyboard.press("Control+k")
+    box.press_sequentially("open run 1")
+    page.keyboard.press("Enter")  # before the server has answered
+    page.wait_for_url("**/runs/1/")
     assert problems == []
 
 

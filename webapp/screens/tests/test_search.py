@@ -159,9 +159,21 @@ def test_the_palette_compares_two_targets(viewer: Client) -> None:
     assert not [hit for hit in groups_of(viewer, "compare loop0 and nothing") if hit[2].startswith("/bench/?")]
 
 
+def test_the_palette_compares_runs_and_drives_of_imports(viewer: Client) -> None:
+    version, target = first_look(), storage1_scratch(a_host("storage1"))
+    first, second = (first_look_run(version, [target], repeats=1).number for _ in range(2))
+    an_import(title="Table", drive="Ultrastar SN650")
+    for words in (f"compare run {first} and run {second}", f"compare {first} with {second}"):
+        assert groups_of(viewer, words)[0][2] == f"/bench/?product=run%3A{first}&product=run%3A{second}"
+    address = groups_of(viewer, f"compare run {first} and SN650")[0][2]
+    assert address == f"/bench/?product=run%3A{first}&product=model%3AUltrastar+SN650"
+    assert not [hit for hit in groups_of(viewer, f"compare run {first} and run 999") if hit[0] == ACTION]
+
+
 def test_the_palette_opens_a_run_and_creates_what_the_role_may(viewer: Client, admin: Client) -> None:
     run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
-    assert groups_of(viewer, f"open run {run.number}")[0][2] == f"/runs/{run.number}/"
+    for words in (f"open run {run.number}", f"#{run.number}", str(run.number)):
+        assert groups_of(viewer, words)[0][2] == f"/runs/{run.number}/"
     assert (ACTION, "Add host", "/hosts/add/") in groups_of(admin, "add host")
     assert not [hit for hit in groups_of(viewer, "add host") if hit[0] == ACTION]
 
@@ -170,3 +182,6 @@ def test_an_exact_match_is_first(viewer: Client) -> None:
     a_host("db20")
     a_host("db2")
     assert groups_of(viewer, "db2")[0] == (EXACT, "db2", "/hosts/db2/")
+    a_drive(a_host("db3", hostname="sdb.db3"), "sda")
+    a_drive(a_host("db4"), "sdab")
+    assert groups_of(viewer, "sda")[0] == (EXACT, "db3/sda", "/hosts/db3/targets/sda/")
