@@ -34,7 +34,7 @@ class TableRow:
     trial: str  # run and number, like "12 #3", or "import 4 #17"
     address: str  # of the trial's page
     kernel_lines: int
-    cells: list[tuple[str, str]]  # CSS classes and text, without the last column, the time
+    cells: list[tuple[str, str, str]]  # CSS classes, label and text, without the last column, the time
     shows_time: bool  # whether the last column is shown
     measured_at: datetime | None  # None if it is not stated
     invalid: bool
@@ -51,7 +51,7 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
             trial=f"{result.source_name} #{result.trial}",
             address=address_of(result),
             kernel_lines=result.kernel_lines,
-            cells=[(_style(column, result), column.text(result)) for column in plain],
+            cells=[(_style(column, result), column.label, column.text(result)) for column in plain],
             shows_time=len(plain) < len(columns),
             measured_at=result.stated_at,
             invalid=result.invalid,

@@ -223,7 +223,7 @@ def _heading(groups: Sequence[StateGroup]) -> str:
     counts = {group.value: group.count for group in groups}
     phrases = [f"{runs_in_words(counts['day'])} ended in the last 24 hours"] if counts["day"] else []
     if counts["open"]:
-        phrases.append(f"{counts['open']} {'is' if counts['open'] == 1 else 'are'} open")
+        phrases.append(f"{number(counts['open'])} {'is' if counts['open'] == 1 else 'are'} open")
     return sentence(phrases) or ("No run ended in the last 24 hours" if counts[""] else "No runs yet")
 
 
