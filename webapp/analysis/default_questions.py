@@ -30,7 +30,7 @@ from webapp.plans.factors import (
     FactorKind,
     stream_and_factor,
 )
-from webapp.plans.load import LOAD
+from webapp.plans.load import LOAD, is_load
 from webapp.plans.points import follow_from, varying
 from webapp.plans.values import Value
 from webapp.results.metrics import IOPS, default_metric
@@ -40,6 +40,7 @@ from webapp.results.reading.rows import ResultRow
 
 Point = Mapping[str, Value]
 TARGET, HOST, LAYOUT, BLOCK = "target", "host", "layout", "block_size"
+MAP_METRICS = ("latency_p95", "latency_p99")  # of a map of two loads
 READABLE = 16  # series of axes of load in one chart
 
 
@@ -97,6 +98,8 @@ def questions_of_run(rows: Sequence[ResultRow]) -> tuple[Chosen, ...]:
 def load_questions(measured: Sequence[TargetPoint]) -> list[Chosen]:
     """Of the highest values: if block sizes vary, of IOPS and of bandwidth, because each is highest at other sizes. Of
     shares of the load, what the latency is."""
+    if load_map := _Measured(measured).load_map():
+        return [replace(load_map, metric=metric) for metric in MAP_METRICS]
     chosen = _Measured(measured).load()
     load = replace(chosen, metric="latency_p99" if chosen.x == LOAD else _metric(measured))
     has_both = not load.metric and BLOCK in varying([each.point for each in measured])
@@ -134,7 +137,7 @@ class _Measured:
         if len({point.label for point in self._measured if point.label}) > 1:
             return [self._scaling(together, [LABEL]) if together else self.about(LABEL)]
         if STREAMS in self._names:
-            return [self._streams()]
+            return [] if self.load_map() else [self._streams()]
         if self._parts_are_phases():
             return [self.about(PART, charts=False)]
         factors = self._factors()
@@ -228,6 +231,14 @@ class _Measured:
         x = _most_levels(named or numeric, self._points) if numeric else _constant(self._points)
         series = STREAMS_ON if STREAMS_ON in self._names else OTHERS if OTHERS in self._names else STREAMS
         return Chosen(x, series, STREAM if STREAM in self._names else "", {}, about=series)
+
+    def load_map(self) -> Chosen | None:
+        """The shares of the load of two streams at once: one across and one down, in a chart for each stream."""
+        loads = [name for name in self._names if is_load(name) and name != LOAD]
+        if len(loads) != 2:
+            return None
+        together = {STREAMS: _most_frequent(STREAMS, [point for point in self._points if set(loads) <= point.keys()])}
+        return Chosen(loads[1], ",".join([*([TARGET] if self._several else []), loads[0]]), STREAM, together)
 
     def load(self) -> Chosen:
         """Axes of load: shares of the load are x, else the one with the most levels; the others are series, as far as

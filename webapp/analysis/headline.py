@@ -27,7 +27,7 @@ from webapp.analysis.answer import (
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
-from webapp.plans.load import LOAD, MAX
+from webapp.plans.load import LOAD, MAX, is_load
 
 MOST_DIFFERENCES = 3
 LIMIT_NS = 1e6  # of a latency, in the sentence about shares of the load
@@ -73,6 +73,8 @@ def limits(made: Comparison) -> Texts:
     if made.x == LOAD and made.lower_is_better:
         stated = [_within_limit(made, panel, series) for panel in made.panels for series in panel.series]
         return _joined([texts for texts in stated if texts["sentence"]])
+    if is_load(made.x) and made.lower_is_better:
+        return _joined([_within_limit_on_map(made, panel) for panel in made.panels if panel.series])
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
     if len(cells) == 1:
         return Sentence((f"{made.metric_label} {cells[0].text}", f"n = {cells[0].summary.n}")).texts
@@ -103,6 +105,29 @@ def _within_limit(made: Comparison, panel: Panel, series: Series) -> Texts:
         parts += [f"; at {share} it is {cell.text}" if below else f"At {share}, {what} is {cell.text}", _sure(cell)]
     texts = Sentence(tuple(parts)).texts
     return after(panel.name, after(series.name if made.series_by else "", texts))
+
+
+def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:
+    """Up to which share of one stream's load the latency stays below 1 ms, at all shares of the other one: `p95 latency
+    stays below 1 ms up to writer: Load 50 %, at every level of reader: Load; it is at most 0.93 ms (95 % CI …, n = 3)`.
+    """
+    columns = [[cell for series in panel.series for cell in series.cells if cell.level == level]
+               for level in range(len(made.levels))]  # fmt: skip
+    worst = [max(cells, key=lambda cell: cell.summary.mean) for cells in columns if cells]
+    below = list(takewhile(lambda cell: cell.summary.mean < LIMIT_NS, worst))
+    above = worst[len(below) : len(below) + 1]
+    parts: list[str] = []
+    for cell in below[-1:]:
+        parts += [
+            f"{made.metric_label} stays below 1 ms up to {made.x_label} {made.levels[cell.level].text}, at every level "
+            f"of {made.series_label}; there, it is at most {cell.text}",
+            _sure(cell),
+        ]
+    for cell in above:
+        share = f"{made.x_label} {made.levels[cell.level].text}"
+        reached = f"; at {share} it reaches" if below else f"At {share}, {made.metric_label} reaches"
+        parts += [f"{reached} {cell.text}", _sure(cell)]
+    return after(panel.name, Sentence(tuple(parts)).texts)
 
 
 def _best(made: Comparison, panel: Panel) -> Measured:

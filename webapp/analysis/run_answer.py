@@ -32,7 +32,7 @@ from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, all_answered, answered
 from webapp.plans.document import read
 from webapp.plans.factors import AT_ONCE
-from webapp.plans.load import LOAD
+from webapp.plans.load import LOAD, is_load
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
@@ -128,6 +128,13 @@ def factor_comparisons(run: Run) -> list[Compared]:
         return []
 
 
+def load_maps(run: Run) -> list[Comparison]:
+    """Of a run with shares of the load of two streams at once: the latencies of each stream over both."""
+    measured = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
+    maps = [each for each in load_questions(measured) if is_load(each.x) and each.x != LOAD] if measured else []
+    return [made for _, made in _comparisons(run.number, ResultFilter(runs=(run.number,)), [], maps)[1]]
+
+
 def _failures(run: Run) -> str:
     failed = Trial.objects.filter(run=run, state=TrialState.FAILED).order_by("index")
     count = failed.count()
@@ -212,7 +219,7 @@ def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Findin
     for chosen, made in compared:
         further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
         own = [each for each in made.findings if not _is_of_another_question(made, each, asked - {chosen.about})]
-        if made.x == LOAD:  # its sentence says where the latency rises; that it rises is no news
+        if is_load(made.x):  # its sentence says where the latency rises; that it rises is no news
             own = []
         for finding in (*(_differences(made) if chosen.about else ()), *own, *further):
             names = {finding.sentence, _evidence(made, finding)}

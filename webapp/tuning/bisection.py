@@ -6,7 +6,7 @@
 
 The trials of the bisection only say where to repeat. The bracket is of the rounds alone. It is sure of a level if
 Student's interval of the mean logarithm leaves out the limit. The trials are a function of the search and its
-measurements, as in `tuning.search`.
+measurements, as in `tuning.search`. A level at which a trial has no value is left out.
 """
 
 from collections import defaultdict
@@ -35,10 +35,12 @@ class Bracket:
 
 def next_levels(search: Search, measurements: Sequence[Measurement]) -> Batch:
     """What to measure next; nothing at the end of the search. All trials of earlier batches have ended."""
+    unknown = {each.point for each in measurements if each.limited is None}  # failed, or too few I/Os for a percentile
     *levels, last = (int(level) for level in search.candidates)
+    levels = [level for level in levels if level not in unknown]
     if not measurements:
         return Batch((last,) * ROUNDS)
-    if all(each.value is None for each in measurements):
+    if not levels or all(each.value is None for each in measurements):
         return Batch()  # without the last level, e.g. the maximum, the others have no rate
     if not any(each.is_final for each in measurements):
         low, high = _ends(search, levels, measurements)
@@ -55,17 +57,13 @@ def next_levels(search: Search, measurements: Sequence[Measurement]) -> Batch:
 
 def _ends(search: Search, levels: Sequence[int], measurements: Iterable[Measurement]) -> tuple[int, int]:
     """Places of the highest level within the limit (-1: none yet), and of the lowest one above it that is beyond."""
+    assert search.limit is not None
     places = {level: place for place, level in enumerate(levels)}
-    within = {places[each.point]: _is_within(search, each) for each in measurements if each.point in places}
+    known = [(places[each.point], each.limited) for each in measurements if each.point in places]
+    within = {place: limited is not None and limited <= search.limit for place, limited in known}
     low = max((place for place, is_within in within.items() if is_within), default=-1)
     beyond = [place for place, is_within in within.items() if not is_within and place > low]
     return low, min(beyond, default=len(levels))
-
-
-def _is_within(search: Search, measurement: Measurement) -> bool:
-    """A trial that failed counts as beyond."""
-    assert search.limit is not None
-    return measurement.limited is not None and measurement.limited <= search.limit
 
 
 def _outwards(search: Search, levels: Sequence[int], measurements: Sequence[Measurement]) -> list[int]:
@@ -73,6 +71,8 @@ def _outwards(search: Search, levels: Sequence[int], measurements: Sequence[Meas
     final, limit = _rounds(measurements), search.limit
     assert limit is not None
     repeated = [level for level in levels if any(each.is_final and each.point == level for each in measurements)]
+    if not repeated:
+        return []
     lowest, highest = levels.index(repeated[0]), levels.index(repeated[-1])
     points = []
     if lowest > 0 and not any(_sure_below(summary, limit) for summary in final.values()):

@@ -165,7 +165,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
     ),
     "How much load can it take?": (
         "threads", "saturation", "load-curve", "sweet-spot", "enterprise-mix", "database", "database-under-pgbench",
-        "reader-beside-writer", "idle-and-loaded",
+        "reader-beside-writer", "read-write-map", "idle-and-loaded",
     ),
     "Which settings are best?": (
         "io-engines", "polled-completions", "nvme-passthrough", "read-ahead", "one-change-at-a-time", "interrupts",

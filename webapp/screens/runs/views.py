@@ -17,12 +17,14 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from msgspec import structs
 
+from webapp.analysis.run_answer import load_maps
 from webapp.analysis.shares import Share, shares_of
 from webapp.core.formatting import percent
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.factors import BESIDE
+from webapp.plans.load import is_share
 from webapp.plans.models import Plan
 from webapp.plans.points import on_virtual_drives
 from webapp.results.metrics import METRICS, default_metric
@@ -37,6 +39,7 @@ from webapp.screens import point_words
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.choices import Choice, Group, options_of
+from webapp.screens.explore.heat import heat_of
 from webapp.screens.findings import below_heading, findings_of_run
 from webapp.screens.hosts.inventory_comparison import since_run_before
 from webapp.screens.outcome import outcome_of
@@ -293,7 +296,13 @@ def _answer(
         "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome, findings)),
         "warnings": list(warnings(run, trials, settings_of_run, outcome)),
         "all_multiples": multiples_of(run),
+        "load_maps": [(each, heat_of(each, ratios=False)) for each in load_maps(run)] if _has_map(trials) else (),
     }
+
+
+def _has_map(trials: Sequence[Trial]) -> bool:
+    """Whether streams ran together at shares of their loads."""
+    return any(trial.stream_names and is_share(trial.point) for trial in trials)
 
 
 def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:

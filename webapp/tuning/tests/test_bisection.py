@@ -88,5 +88,15 @@ def test_without_the_last_level_nothing_follows() -> None:
     assert bracket(of, trials) is None
 
 
+def test_a_level_without_a_value_is_left_out() -> None:
+    of = search()
+    trials = measured(of, crossing=10.5, failing={8, 10})
+    assert sum(each.point in (8, 10) for each in trials) <= 2
+    made = bracket(of, trials)
+    assert made is not None
+    assert (made.point, made.below, made.above) == (9, 9, 11)
+    assert bracket(of, measured(of, 10.5, failing=set(range(LAST)))) is None
+
+
 def test_the_budget_is_kept() -> None:
     assert len(measured(search(budget=32), 10.2, noise=0.5)) <= 32

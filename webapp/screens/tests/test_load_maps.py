@@ -1,0 +1,85 @@
+"""The page of a run with shares of the load of two streams at once: its heading and its maps of latency."""
+
+import msgspec
+import pytest
+from django.test import Client
+
+from webapp.analysis.run_answer import load_maps, run_answer
+from webapp.hosts.models import Host
+from webapp.plans.document import Part, PartStream, PlanDocument
+from webapp.plans.load import asked_iops, fio_workload
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.models import Attempt, AttemptKind, Run, Trial
+from webapp.runs.services import start_run
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, say
+from worker.contract.packing import Histogram, pack
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+READS, WRITES = (25, 50, 75), (10, 50, 90)
+DOCUMENT = PlanDocument(
+    title="Map", repeats=1, common={"size": "64M", "runtime": "10s", "iodepth": "8"},
+    parts=(Part(name="one", factors={}, streams=(
+        PartStream(name="reader", factors={"pattern": "randread", "load": ", ".join(map(str, READS))}),
+        PartStream(name="writer", factors={"pattern": "randwrite", "load": ", ".join(map(str, WRITES))}),
+    )),),
+)  # fmt: skip
+
+
+def latency_us(trial: Trial, stream: str) -> int:
+    """Of reads below 1 ms beside writes at 10 % and 50 %, beside 90 % above it; of writes always below."""
+    reads, writes = (int(trial.point.get(f"{name}.load") or 0) for name in ("reader", "writer"))
+    return 100 + reads + 9 * writes + (300 if writes == 90 else 0) if stream == "reader" else 200 + writes
+
+
+def measure(host: Host, attempt: Attempt) -> None:
+    assert attempt.trial is not None
+    started, results = [], []
+    for number, name in enumerate(attempt.trial.stream_names):
+        (direction,) = RESULT.directions
+        iops = asked_iops(fio_workload(attempt.trial.workloads[number])) or 5_000
+        latency_ns = 1000 * latency_us(attempt.trial, name)
+        direction = msgspec.structs.replace(
+            direction, direction="read" if name == "reader" else "write", iops=iops, latency_mean_ns=latency_ns,
+            latency=pack(Histogram(latency_ns=(latency_ns,), counts=(direction.ios,))),
+        )  # fmt: skip
+        started.append(msgspec.structs.replace(STARTED, stream=number))
+        results.append(msgspec.structs.replace(RESULT, stream=number, directions=(direction,)))
+    say(host, attempt, (1, (ACCEPTED,)), (2, tuple(started)), (3, (*results, DONE)))
+
+
+@pytest.fixture
+def run() -> Run:
+    run = start_run(version=a_version(DOCUMENT), targets=[a_target()], by=None)
+    host = run.targets.get().host
+    while dispatch_host(host.pk) is None and (attempt := Attempt.objects.get(host=host, ended_at=None)):
+        if attempt.kind == AttemptKind.CLOSE_RUN:
+            say(host, attempt, (1, (ACCEPTED, DONE)))
+            break
+        measure(host, attempt)
+    run.refresh_from_db()
+    return run
+
+
+def test_the_maps_have_a_row_for_each_load_of_one_stream_and_a_column_for_each_of_the_other(run: Run) -> None:
+    p95, p99 = load_maps(run)
+    assert [made.metric for made in (p95, p99)] == ["latency_p95", "latency_p99"]
+    assert [panel.name for panel in p95.panels] == ["reader", "writer"]
+    assert [level.number for level in p95.levels] == list(WRITES)
+    reader = p95.panels[0]
+    assert len(reader.series) == len(READS)
+    means = [[cell.summary.mean / 1000 for cell in series.cells] for series in reader.series]
+    wanted = [[100 + reads + 9 * writes + (300 if writes == 90 else 0) for writes in WRITES] for reads in READS]
+    assert means == [pytest.approx(row, rel=0.02) for row in wanted]
+
+
+def test_the_heading_says_beside_which_load_the_latency_stays_low(run: Run) -> None:
+    headline = run_answer(run).headline
+    assert headline.index("50 %") < headline.index("625 µs") < headline.index("90 %") < headline.index("1.28 ms")
+
+
+def test_the_page_shows_the_maps(run: Run, viewer: Client) -> None:
+    page = viewer.get(f"/runs/{run.number}/").content.decode()
+    assert page.count('<table class="table heat') == 4  # p95 and p99 of each stream
