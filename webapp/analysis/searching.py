@@ -12,6 +12,7 @@ the trials on the host so far. When the rest of the time is only enough for the 
 current batch are cancelled (NO_TIME). The final rounds are always complete.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from webapp.plans.search_space import SearchSpace, spaces_of
 from webapp.plans.selectors import facts_for
 from webapp.results.metrics import METRICS, Metric
 from webapp.results.models import Result
+from webapp.results.reading.doubts import kept_up
 from webapp.runs.dispatch.ending import STOPPED
 from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.selectors import working_s
@@ -58,7 +60,8 @@ NO_TIME = "no_time"  # reason code of the trials that are not needed
 
 @dataclass(frozen=True)
 class MeasuredTrial:
-    """`value` and `limited` in the stored units of their metrics; None if it has none."""
+    """`value` and `limited` in the stored units of their metrics; None if it has none. `limited` is infinite if a share
+    of the load could not keep up."""
 
     trial: Trial
     combination: int
@@ -204,6 +207,8 @@ def _measured(run: Run, goal: Goal) -> Mapping[str, list[tuple[Trial, float | No
         results = rows[trial.pk] if trial.state == TrialState.DONE and not trial.invalid_reason else []
         value = _value(METRICS[goal.metric], results)
         limited = _value(METRICS[goal.limited], results) if goal.limited else None
+        if limited is not None and not all(map(kept_up, results)):
+            limited = math.inf  # I/Os that were never sent have no latency
         complete = value is not None and (limited is not None or not goal.limited)
         measured[str(trial.target_id)].append((trial, value if complete else None, limited))
     return measured

@@ -9,7 +9,8 @@ Student's interval of the mean logarithm leaves out the limit. The trials are a 
 measurements, as in `tuning.search`. A level at which a trial has no value is left out.
 """
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -88,7 +89,14 @@ def _rounds(measurements: Sequence[Measurement]) -> dict[int, Summary]:
     for each in measurements:
         if each.is_final and each.limited is not None:
             values[each.point].append(each.limited)
-    return {point: summarise(of_point) for point, of_point in sorted(values.items()) if len(of_point) == ROUNDS}
+    return {point: _summary(of_point) for point, of_point in sorted(values.items()) if len(of_point) == ROUNDS}
+
+
+def _summary(values: Sequence[float]) -> Summary:
+    """With an infinite value, the level is not within any limit; only if all are, it is surely beyond."""
+    if math.inf not in values:
+        return summarise(values)
+    return Summary(tuple(values), len(values), math.inf, None, min(values), None)
 
 
 def _sure_below(summary: Summary, limit: float) -> bool:
@@ -102,7 +110,8 @@ def _sure_above(summary: Summary, limit: float) -> bool:
 def bracket(search: Search, measurements: Sequence[Measurement]) -> Bracket | None:
     """None before the end of the rounds, or if no combination succeeded in all of them."""
     final, limit = _rounds(measurements), search.limit
-    if not final or limit is None:
+    trials = Counter(each.point for each in measurements if each.is_final)
+    if not final or limit is None or min(trials.values()) < ROUNDS:
         return None
     within = list(takewhile(lambda point: final[point].mean <= limit, final))
     below = [point for point in within if _sure_below(final[point], limit)]

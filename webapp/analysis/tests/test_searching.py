@@ -254,7 +254,7 @@ LOADS = PlanDocument(
 )  # fmt: skip
 
 
-def loaded(host: Host) -> Attempt:
+def loaded(host: Host, most: float = 10_000) -> Attempt:
     """Measure the trial at the rate that its order asks for. It has 0.95 ms at 60 % of 10,000 IOPS."""
     attempt = under_way(host)
     assert attempt.trial is not None
@@ -262,7 +262,7 @@ def loaded(host: Host) -> Attempt:
     iops = asked_iops(work) or 10_000
     latency = 1e6 * iops * (1 + 0.002 * (attempt.trial.index % 3)) / 6_330
     (read,) = RESULT.directions
-    read = msgspec.structs.replace(read, iops=iops, latency_mean_ns=latency)
+    read = msgspec.structs.replace(read, iops=min(iops, most) if asked_iops(work) else iops, latency_mean_ns=latency)
     run_to_the_end(host, attempt, result=msgspec.structs.replace(RESULT, directions=(read,)))
     return attempt
 
@@ -290,3 +290,17 @@ def test_the_highest_load_within_a_latency_is_bisected_and_repeated() -> None:
     assert ends == [60, 60, 65]
     assert bracket.value == pytest.approx(6_000, rel=0.02)
     assert found.conclusion is None
+
+
+def test_a_share_that_cannot_keep_up_is_beyond_the_limit() -> None:
+    host = a_host()
+    run = begun(host, LOADS)
+    for _ in range(20):
+        loaded(host, most=4_600)
+        (found,) = searches_of(run)
+        if found.bracket:
+            break
+    bracket = found.bracket
+    assert bracket is not None
+    ends = [found.levels(number)["load"] for number in (bracket.point, bracket.above) if number is not None]
+    assert ends == [45, 50]

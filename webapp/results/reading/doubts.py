@@ -6,6 +6,7 @@ from math import sqrt
 
 from webapp.core.formatting import iops, significant
 from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
+from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
 from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
@@ -48,12 +49,9 @@ def doubts(result: ResultRow) -> list[Doubt]:
 
 
 def _load(result: ResultRow) -> Iterator[Doubt]:
-    """Of an open loop. A smaller shortfall than three standard deviations of Poisson arrivals is chance."""
-    asked, reached = result.metrics.get(LOAD_ASKED), result.metrics.get(LOAD_REACHED)
-    if not asked or reached is None:
-        return
-    chance = 300 / sqrt(asked * (result.runtime_ms or 0) / 1000 or 1)
-    if 100 - reached > max(MAX_SHORTFALL, chance):
+    """Of an open loop."""
+    if not kept_up(result):
+        reached, asked = result.metrics[LOAD_REACHED], result.metrics[LOAD_ASKED]
         words = f"could not keep up: it reached {significant(reached)} % of {iops(asked)}"
         yield Doubt(words, "could not keep up")
     delayed = result.metrics.get(LOAD_DELAYED, 0.0)
@@ -61,6 +59,16 @@ def _load(result: ResultRow) -> Iterator[Doubt]:
         share = significant(min(delayed, 100))
         words = f"{share} % of the I/Os waited for an earlier one of their job, so latencies are too low"
         yield Doubt(words, "latencies too low")
+
+
+def kept_up(result: ResultRow | Result) -> bool:
+    """Whether an open loop reached its asked IOPS. A smaller shortfall than three standard deviations of Poisson
+    arrivals is chance. True of all other results."""
+    asked, reached = result.metrics.get(LOAD_ASKED), result.metrics.get(LOAD_REACHED)
+    if not asked or reached is None:
+        return True
+    chance = 300 / sqrt(asked * (result.runtime_ms or 0) / 1000 or 1)
+    return bool(100 - reached <= max(MAX_SHORTFALL, chance))
 
 
 def _no_drive(result: ResultRow) -> Doubt | None:

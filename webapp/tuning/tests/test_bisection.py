@@ -46,6 +46,7 @@ def test_it_measures_the_maximum_then_bisects_then_repeats_the_neighbours_of_the
     bisection = [each.point for each in trials[ROUNDS:] if not each.is_final]
     assert len(bisection) <= math.ceil(math.log2(LEVELS))
     assert sorted(each.point for each in trials if each.is_final) == [10] * ROUNDS + [11] * ROUNDS
+    assert bracket(of, trials[:-1]) is None
     assert bracket(of, trials) == Bracket(10, 10, 11, pytest.approx(11_000.0), ROUNDS)
 
 
@@ -96,6 +97,14 @@ def test_a_level_without_a_value_is_left_out() -> None:
     assert made is not None
     assert (made.point, made.below, made.above) == (9, 9, 11)
     assert bracket(of, measured(of, 10.5, failing=set(range(LAST)))) is None
+
+
+def test_infinite_values_are_beyond_the_limit_and_sure_only_in_all_rounds() -> None:
+    of = search()
+    final = [(5, 0.5)] * ROUNDS + [(6, 0.9), (6, 0.9), (6, 0.9), (6, math.inf)] + [(7, math.inf)] * ROUNDS
+    made = bracket(of, [Measurement(point, 9, 1.0, share * LIMIT, is_final=True) for point, share in final])
+    assert made is not None
+    assert (made.point, made.below, made.above) == (5, 5, 7)
 
 
 def test_the_budget_is_kept() -> None:
