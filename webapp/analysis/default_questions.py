@@ -107,8 +107,9 @@ def load_questions(measured: Sequence[TargetPoint]) -> list[Chosen]:
 
 
 def _metric(measured: Sequence[TargetPoint]) -> str:
-    """That of the engine, power if some points have no I/O."""
-    if not all(engine_of(each.point).WORKLOAD.does_io for each in measured):
+    """That of the engine, power if some points have no I/O and their engine has no metric of its own."""
+    engines = [engine_of(each.point) for each in measured]
+    if not all(engine.WORKLOAD.does_io or IOPS.key != engine.DEFAULT_METRIC for engine in engines):
         return "power"
     metric = default_metric(each.point for each in measured)
     return "" if metric is IOPS else metric.key

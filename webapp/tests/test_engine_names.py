@@ -16,8 +16,8 @@ MAY_NAME_ONE = {
     "webapp/api/plans.py",  # exports and imports job files
     "webapp/screens/plans/views.py",
 }
-_ENGINES = "fio|file_copy|pgbench|idle|array_action"
-_WORKLOADS = "Fio|Copy|Pgbench|Idle|ArrayAction"
+_ENGINES = "fio|file_copy|pgbench|sysbench|sysbench_oltp|idle|memory_bandwidth|array_action"
+_WORKLOADS = "Fio|Copy|Pgbench|Sysbench|Oltp|Idle|Memory|ArrayAction"
 NAMES = re.compile(
     rf"""(?P<quote>["'])({_ENGINES})(?P=quote)"""  # a name
     rf"""|\b({_WORKLOADS})Workload\b"""

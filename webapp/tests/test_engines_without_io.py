@@ -1,4 +1,4 @@
-"""Engines whose results have no IOPS, through the whole system: pgbench counts transactions, and idle has no I/O."""
+"""Engines without IOPS, through the whole system: pgbench counts transactions, memory and idle have no I/O."""
 
 import csv
 import io
@@ -13,6 +13,7 @@ from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import a_user
 from webapp.tests.system import StorageHost, System
+from worker.engines import memory_bandwidth
 from worker.engines.pgbench import offer
 
 pytestmark = pytest.mark.pipeline
@@ -79,3 +80,24 @@ def _check_pages(run: Run, database: Result, idle: Result) -> None:
     exported = client.get(f"/results.csv?run={run.number}").getvalue().decode()
     rows = list(csv.DictReader(io.StringIO(exported)))
     assert {row["direction"]: row["iops"] for row in rows} == {"transaction": "", "none": ""}
+
+
+@pytest.mark.skipif(memory_bandwidth.offer() is None, reason="sysbench is not installed here")
+def test_the_bandwidth_of_memory_is_stored_and_shown(system: System, storage: StorageHost) -> None:
+    factors = {"engine": "memory_bandwidth", "memory_access": "read, write", "memory_buffer": "32M", "runtime": "2s"}
+    plan = PlanDocument(title="Memory", parts=(Part(name="memory", factors=factors),), repeats=1)
+    run = system.until_ended(system.start_run(plan, storage.target("scratch")), limit_s=60)
+    assert run.state == RunState.DONE, [(trial.state, trial.reason) for trial in run.trials.all()]
+    results = list(run.results.order_by("trial__index"))
+    assert [(result.direction, result.iops, result.bytes_per_s) for result in results] == [("none", None, None)] * 2
+    assert all(result.metrics["memory_bytes_per_s"] > 100e6 for result in results)
+    client = Client()
+    client.force_login(a_user("another", Role.VIEWER))
+    explored = client.get(f"/explore/?run={run.number}", follow=True)
+    assert "metric=memory_bytes_per_s" in explored.redirect_chain[-1][0]
+    assert "Memory bandwidth" in explored.content.decode()
+    assert client.get(f"/runs/{run.number}/").status_code == 200
+    assert results[0].trial is not None
+    page = client.get(f"/runs/{run.number}/trials/{results[0].trial.number}/").content.decode()
+    assert "<dt>Memory bandwidth</dt>" in page
+    assert "B/s" in page.partition("<dt>Memory bandwidth</dt>")[2][:200]

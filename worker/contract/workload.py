@@ -13,7 +13,10 @@ from worker.contract.base import KIB, MIB, Buffers, Id, Message, Name, Number, P
 from worker.contract.file_copy import CopyWorkload
 from worker.contract.fio_options import FioOptions
 from worker.contract.idle import IdleWorkload
+from worker.contract.memory_bandwidth import MemoryWorkload
 from worker.contract.pgbench import PgbenchWorkload
+from worker.contract.sysbench import SysbenchWorkload
+from worker.contract.sysbench_oltp import OltpWorkload
 
 # Stop rules: they end the measured part of a stream before its maximum time. `worker.stop_rules` applies them.
 
@@ -79,8 +82,8 @@ class Stopped(Message, frozen=True, kw_only=True):
 
 
 __all__ = [  # re-exported
-    "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "PgbenchWorkload",
-    "TargetKind", "Workload",
+    "KIB", "MIB", "ArrayActionWorkload", "Buffers", "CopyWorkload", "IdleWorkload", "MemoryWorkload",
+    "OltpWorkload", "PgbenchWorkload", "SysbenchWorkload", "TargetKind", "Workload",
 ]  # fmt: skip
 
 
@@ -393,7 +396,16 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
 
 
 # The registry: every engine's workload.
-AnyWorkload = FioWorkload | CopyWorkload | PgbenchWorkload | IdleWorkload | ArrayActionWorkload
+AnyWorkload = (
+    FioWorkload
+    | CopyWorkload
+    | PgbenchWorkload
+    | SysbenchWorkload
+    | OltpWorkload
+    | IdleWorkload
+    | MemoryWorkload
+    | ArrayActionWorkload
+)
 
 
 class TargetRef(Message, frozen=True, kw_only=True):

@@ -11,11 +11,14 @@ from worker.contract.workload import (
     CopyWorkload,
     FioWorkload,
     IdleWorkload,
+    MemoryWorkload,
+    OltpWorkload,
     PgbenchWorkload,
     Stream,
+    SysbenchWorkload,
     Workload,
 )
-from worker.engines import array_action, file_copy, fio, idle, pgbench
+from worker.engines import array_action, file_copy, fio, idle, memory_bandwidth, pgbench, sysbench, sysbench_oltp
 from worker.engines.base import Check
 from worker.engines.fio import prefill as prefill
 from worker.engines.running import Running
@@ -46,7 +49,10 @@ ENGINES: Mapping[type[Workload], Engine] = {
     FioWorkload: fio,
     CopyWorkload: file_copy,
     PgbenchWorkload: pgbench,
+    SysbenchWorkload: sysbench,
+    OltpWorkload: sysbench_oltp,
     IdleWorkload: idle,
+    MemoryWorkload: memory_bandwidth,
     ArrayActionWorkload: array_action,
 }
 

@@ -80,10 +80,10 @@ class Sampler:
         """Send the interval from the last sample to `moment`, as the engine reported it."""
         self._send(directions, self.with_telemetry(self.read(moment)), estimated=False)
 
-    def emit_earlier(self, directions: tuple[DirectionSample, ...], end: Reading) -> None:
-        """Send the interval from the last sample to a reading, with the engine's I/Os of a longer interval placed in
-        it by estimate."""
-        self._send(directions, end, estimated=True)
+    def emit_earlier(self, directions: tuple[DirectionSample, ...], end: Reading, *, estimated: bool = True) -> None:
+        """Send the interval from the last sample to a reading. `estimated`: with the engine's I/Os of a longer interval
+        placed in it."""
+        self._send(directions, end, estimated=estimated)
 
     def _send(self, directions: tuple[DirectionSample, ...], end: Reading, *, estimated: bool) -> None:
         offset_ms = max(self._offset_ms + 1, round((end.moment - self.began) * 1000))

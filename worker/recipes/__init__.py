@@ -13,12 +13,15 @@ from worker.contract.workload import (
     CopyWorkload,
     FioWorkload,
     IdleWorkload,
+    MemoryWorkload,
+    OltpWorkload,
     PgbenchWorkload,
     Stream,
+    SysbenchWorkload,
     TargetKind,
     Workload,
 )
-from worker.recipes import array_action, file_copy, fio, idle, pgbench
+from worker.recipes import array_action, file_copy, fio, idle, memory_bandwidth, pgbench, sysbench, sysbench_oltp
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
 from worker.recipes.fio import path_problem as path_problem
 
@@ -27,7 +30,10 @@ ENGINES: Mapping[type[Workload], EngineRecipe] = {
     FioWorkload: fio,
     CopyWorkload: file_copy,
     PgbenchWorkload: pgbench,
+    SysbenchWorkload: sysbench,
+    OltpWorkload: sysbench_oltp,
     IdleWorkload: idle,
+    MemoryWorkload: memory_bandwidth,
     ArrayActionWorkload: array_action,
 }
 DEFAULT_ENGINE = FioWorkload.engine_name()  # of plans and trial files that name none

@@ -6,6 +6,7 @@ import msgspec
 
 from worker.contract.items import Metric, Unit
 from worker.contract.pgbench import PgbenchWorkload, Script
+from worker.contract.postgres import PostgresWorkload
 from worker.contract.workload import KIB, MIB, Stream, TargetKind
 from worker.recipes.base import Recipe, temporary_folder
 
@@ -30,7 +31,7 @@ class PgbenchJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The input of the program. Commands are without the folder of PostgreSQL's programs."""
 
     folder: str
-    threads: int
+    logs: int  # of pgbench, one for each thread; 0: the lines that the measured program prints are passed on
     prompt_log: bool  # each line of pgbench's log at once; else about a hundred together, which costs less
     initdb: tuple[str, ...]
     server: tuple[str, ...]
@@ -58,36 +59,56 @@ def _problems(work: PgbenchWorkload, kind: TargetKind) -> Iterator[str]:
 def render(stream: Stream) -> Recipe:
     work = stream.workload
     assert isinstance(work, PgbenchWorkload)
+    return cluster_recipe(
+        stream,
+        work,
+        load=("pgbench", "--initialize", f"--scale={work.scale}", "--quiet", *_CONNECTION, "postgres"),
+        run=(
+            "pgbench", "--no-vacuum", f"--builtin={work.script}", f"--client={work.clients}",
+            f"--jobs={work.threads}", f"--time={work.runtime_s}", "--log", f"--log-prefix={FOLDER}/log", *_CONNECTION,
+            "postgres",
+        ),
+        logs=work.threads,
+        prompt_log=work.script is not Script.SELECT,
+    )  # fmt: skip
+
+
+def cluster_recipe(
+    stream: Stream,
+    work: PostgresWorkload,
+    *,
+    load: tuple[str, ...],
+    run: tuple[str, ...],
+    logs: int = 0,
+    prompt_log: bool = False,
+) -> Recipe:
+    """Create a cluster, fill it with `load`, and measure `run`."""
     job = PgbenchJob(
         folder=temporary_folder(stream),
-        threads=work.threads,
-        prompt_log=work.script is not Script.SELECT,
+        logs=logs,
+        prompt_log=prompt_log,
         initdb=(
             "initdb", f"--pgdata={FOLDER}/data", "--username=sweetspot", "--auth=trust", "--encoding=UTF8",
             "--locale=C",
         ),
         server=("postgres", "-D", f"{FOLDER}/data", *_settings(work)),
         ready=("psql", *_CONNECTION, "--dbname=postgres", "--command=select 1"),
-        load=("pgbench", "--initialize", f"--scale={work.scale}", "--quiet", *_CONNECTION, "postgres"),
+        load=load,
         checkpoint=("psql", *_CONNECTION, "--dbname=postgres", "--command=checkpoint"),
-        run=(
-            "pgbench", "--no-vacuum", f"--builtin={work.script}", f"--client={work.clients}",
-            f"--jobs={work.threads}", f"--time={work.runtime_s}", "--log", f"--log-prefix={FOLDER}/log", *_CONNECTION,
-            "postgres",
-        ),
+        run=run,
     )  # fmt: skip
     text = msgspec.json.format(msgspec.json.encode(job), indent=2).decode()
     return Recipe(text + "\n", COMMAND, ())
 
 
-def _settings(work: PgbenchWorkload) -> Iterator[str]:
+def _settings(work: PostgresWorkload) -> Iterator[str]:
     """The server's settings that differ from PostgreSQL's defaults, or decide about its speed."""
     for name, value in {
         "listen_addresses": "",  # no network: only a socket in the folder
         "unix_socket_directories": FOLDER,
         "unix_socket_permissions": "0700",
         "dynamic_shared_memory_type": "mmap",  # in the folder, so that nothing is left if it is killed
-        "max_connections": work.clients + _SPARE_CONNECTIONS,
+        "max_connections": work.connections + _SPARE_CONNECTIONS,
         "shared_buffers": f"{work.shared_buffers_bytes // KIB}kB",
         "fsync": _switch(on=work.fsync),
         "synchronous_commit": _switch(on=work.synchronous_commit),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from webapp.plans.engines import array_action, file_copy, fio, idle, pgbench
+from webapp.plans.engines import array_action, file_copy, fio, idle, memory_bandwidth, pgbench, sysbench, sysbench_oltp
 from webapp.plans.engines.base import PlanEngine
 from worker.recipes import DEFAULT_ENGINE
 
@@ -10,7 +10,8 @@ ENGINE = "engine"  # the factor that names it
 
 # The registry of engines.
 ENGINES: Mapping[str, PlanEngine] = {
-    engine.WORKLOAD.engine_name(): engine for engine in (fio, file_copy, pgbench, idle, array_action)
+    engine.WORKLOAD.engine_name(): engine
+    for engine in (fio, file_copy, pgbench, sysbench, sysbench_oltp, idle, memory_bandwidth, array_action)
 }
 
 

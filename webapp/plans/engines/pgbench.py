@@ -25,25 +25,8 @@ DIRECTIONS_BY = ""
 NAMED_BY = {"script": "pgbench {}", "scale": "scale {}", "clients": "{} clients"}
 PHRASES = {"script": "{}", "scale": "scale {}", "clients": "{} clients", "runtime": "{} each"}
 
-FACTORS = (
-    Factor(
-        "script",
-        "Transactions",
-        Choice(tuple(Script)),
-        example="tpcb-like, select-only",
-        help="pgbench's built-in scripts: read and write, write without the small tables, or only read",
-    ),
-    Factor(
-        "scale",
-        "Scale",
-        Count(1, 100_000),
-        default=10,
-        cost=20,
-        help="size of the database, about 16 MiB each; for tpcb-like at least the number of clients, which otherwise "
-        "wait for each other",
-    ),
-    Factor("clients", "Clients", Count(1, 1000), default=8, help="connections, each with one transaction at a time"),
-    Factor("threads", "pgbench threads", Count(1, 256), default=1, help="of pgbench, which share the clients"),
+# Of the server, which several engines run.
+SERVER_FACTORS = (
     replace(RUNTIME, default=60),
     Factor(
         "shared_buffers",
@@ -77,19 +60,43 @@ FACTORS = (
         help="log between two checkpoints; also needed as space",
     ),
 )
-_FIELDS = {
-    **{name: name for name in ("script", "scale", "clients", "threads", "synchronous_commit", "full_page_writes")},
+SERVER_FIELDS = {
     "runtime": "runtime_s",
     "shared_buffers": "shared_buffers_bytes",
     "database_fsync": "fsync",
+    "synchronous_commit": "synchronous_commit",
+    "full_page_writes": "full_page_writes",
     "max_wal_size": "max_wal_bytes",
 }
-_OF_WRITES = ("database_fsync", "synchronous_commit", "full_page_writes")
+OF_WRITES = ("database_fsync", "synchronous_commit", "full_page_writes")
+
+FACTORS = (
+    Factor(
+        "script",
+        "Transactions",
+        Choice(tuple(Script)),
+        example="tpcb-like, select-only",
+        help="pgbench's built-in scripts: read and write, write without the small tables, or only read",
+    ),
+    Factor(
+        "scale",
+        "Scale",
+        Count(1, 100_000),
+        default=10,
+        cost=20,
+        help="size of the database, about 16 MiB each; for tpcb-like at least the number of clients, which otherwise "
+        "wait for each other",
+    ),
+    Factor("clients", "Clients", Count(1, 1000), default=8, help="connections, each with one transaction at a time"),
+    Factor("threads", "pgbench threads", Count(1, 256), default=1, help="of pgbench, which share the clients"),
+    *SERVER_FACTORS,
+)
+_FIELDS = SERVER_FIELDS | {name: name for name in ("script", "scale", "clients", "threads")}
 
 
 def silent(point: Mapping[str, object]) -> tuple[str, ...]:
     """Factors without effect at this point: those of the log, if transactions only read."""
-    return _OF_WRITES if point.get("script") == Script.SELECT.value else ()
+    return OF_WRITES if point.get("script") == Script.SELECT.value else ()
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> PgbenchWorkload:

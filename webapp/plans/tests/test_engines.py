@@ -50,7 +50,7 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
     [
         ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; remove it."),
         ({"engine": "fio, file_copy"}, "a part has one engine; create one part per engine."),
-        ({"engine": "bonnie"}, "not one of fio, file_copy, pgbench, idle"),
+        ({"engine": "bonnie"}, "not one of fio, file_copy, pgbench, sysbench, sysbench_oltp, idle"),
     ],
 )
 def test_it_refuses_combinations_that_no_engine_supports(factors: dict[str, str], words: str) -> None:

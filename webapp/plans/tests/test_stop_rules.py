@@ -39,6 +39,7 @@ def test_a_point_without_a_rule_has_neither_factor() -> None:
     ("factors", "problem"),
     [
         ({"stop": "steady"}, "write it like `confidence 2%`, `settled 60s` or `snia 60s`"),
+        ({"stop": "settled 10s", "runtime": "10s"}, "stop rule settled 10s needs at least 11 s: use a longer runtime"),
         ({"stop": "snia 60s", "runtime": "200s"}, "stop rule snia 60s needs at least 300 s: use a longer runtime"),
         ({"stop": "confidence 2%", "amount": "1G"}, "stop rule confidence 2% needs a runtime"),
         ({"stop": "confidence 2%", "runtime": "2d"}, "a stop rule needs a runtime of at most 24 h"),

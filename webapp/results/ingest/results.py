@@ -127,7 +127,7 @@ def _of(trial: Trial, target_id: UUID, point: Point, stream: StreamRun, ended_at
 
 
 def _idle_result(of: dict[str, Any], stream: StreamRun, ended_at: datetime) -> Result:
-    """Of a workload without I/O: telemetry is all that it has."""
+    """Of a workload without I/O: it has telemetry, and the metrics of its engine."""
     runtime_ms = round(1000 * (ended_at - stream.started_at).total_seconds())
     return Result(direction=NO_IO, runtime_ms=runtime_ms, latency=pack(Histogram()), **of)
 
@@ -137,11 +137,13 @@ def _of_sum(trial: Trial, streams: Mapping[int, StreamRun], ended_at: datetime) 
     rows = [_result(of, direction) for direction in summed([directions_of(streams[each]) for each in sorted(streams)])]
     for row in rows:
         row.device_share = _device_share(row.direction, row.bytes or 0, streams.values())
+    if not rows and not trial.workloads[0].does_io:
+        rows = [_idle_result(of, streams[0], ended_at)]
     if len(streams) == 1:
         _add_metrics(rows, streams[0])
     if is_share(trial.point):
         _add_load(rows, trial.workloads[0])
-    return rows or ([] if trial.workloads[0].does_io else [_idle_result(of, streams[0], ended_at)])
+    return rows
 
 
 def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
@@ -156,10 +158,12 @@ def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
         for row in stream_results:
             if _device_share(row.direction, 1, streams.values()) is not None:  # no two streams share a device
                 row.device_share = _device_share(row.direction, row.bytes or 0, [stream])
+        if not stream_results and not work.does_io:
+            stream_results = [_idle_result(of, stream, stream.ended_at)]
         _add_metrics(stream_results, stream)
         if is_share(own_point(trial.point, name)):
             _add_load(stream_results, work)
-        rows += stream_results if stream_results or work.does_io else [_idle_result(of, stream, stream.ended_at)]
+        rows += stream_results
     return rows
 
 

@@ -161,7 +161,7 @@ class Median(Aggregate):
 TOPICS: Mapping[str, tuple[str, ...]] = {
     "How fast is it?": (
         "first-look", "bm-flash-grid", "xdd-grid", "iozone-phases", "block-size-of-copies", "copy-a-file",
-        "files-and-memory", "cache-edge",
+        "files-and-memory", "cache-edge", "memory-bandwidth",
     ),
     "How much load can it take?": (
         "threads", "saturation", "load-curve", "sweet-spot", "enterprise-mix", "database", "database-under-pgbench",

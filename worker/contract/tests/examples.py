@@ -80,6 +80,8 @@ from worker.contract.workload import (
     FioWorkload,
     FlushStep,
     IdleWorkload,
+    MemoryWorkload,
+    OltpWorkload,
     Pattern,
     PauseStep,
     PgbenchWorkload,
@@ -87,6 +89,7 @@ from worker.contract.workload import (
     SteadyRounds,
     Stopped,
     Stream,
+    SysbenchWorkload,
     TargetKind,
     TargetRef,
     WriteStep,
@@ -108,6 +111,9 @@ DRIVE = TargetRef(
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
 IDLE = IdleWorkload(runtime_s=300)
+SYSBENCH = SysbenchWorkload(size_bytes=1024**3, files=4, threads=16, runtime_s=60)
+OLTP = OltpWorkload(tables=4, rows=1_000_000, threads=16)
+MEMORY = MemoryWorkload(threads=8, runtime_s=30)
 ARRAY_ACTION = ArrayActionWorkload(action=ArrayAction.REBUILD, runtime_s=600)
 PGBENCH = PgbenchWorkload(scale=100, clients=16, threads=4, runtime_s=60)
 COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)

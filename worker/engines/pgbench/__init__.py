@@ -136,7 +136,7 @@ class Reader:
 def run_stream(running: Running) -> StreamResult:
     """As `engines.Engine` says. The program reports each second, also while the database is loaded."""
     recipe = running.recipe()
-    _give_folder(running.stream, running.target)
+    give_folder(running.stream, running.target)
     child = running.spawn(COMMAND, recipe.job_text)
     running.report_start(time.time(), recipe, command=COMMAND, metrics=METRICS)
     sampler = running.sampler()
@@ -166,7 +166,7 @@ def run_stream(running: Running) -> StreamResult:
     )
 
 
-def _give_folder(stream: Stream, open_target: OpenTarget) -> None:
+def give_folder(stream: Stream, open_target: OpenTarget) -> None:
     """PostgreSQL refuses root, so its folder belongs to another user."""
     if os.geteuid() == 0:
         user = pwd.getpwnam(program.USER)

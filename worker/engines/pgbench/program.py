@@ -1,6 +1,6 @@
-"""The pgbench engine's program: a temporary PostgreSQL cluster in the current directory, and pgbench on it.
+"""The program of engines with a temporary PostgreSQL cluster in the current directory: pgbench or sysbench on it.
 
-    initdb ─► postgres ─► pgbench --initialize ─► checkpoint ─► pgbench, measured ─► postgres ends
+    initdb ─► postgres ─► load ─► checkpoint ─► pgbench or sysbench, measured ─► postgres ends
 
 It reads the job (worker.recipes.pgbench) as JSON on standard input, and prints JSON lines: one for each second of the
 preparation, one for each second of the measurement, also without a completed transaction, and one at the end.
@@ -8,6 +8,10 @@ preparation, one for each second of the measurement, also without a completed tr
     {"event": "loading"}
     {"event": "sample", "end_ms": 1000, "latencies_us": [[812, 3], [901, 1]], "failed": 0}
     {"event": "end", "load_ms": 2345, "usr_ms": …, "sys_ms": …, "report": "…"}
+
+Of sysbench, each line that it prints is passed on:
+
+    {"event": "line", "text": "[ 1s ] thds: 8 tps: 812.33 …"}
 
 `latencies_us` are pairs of a latency and the number of transactions with it. `end_ms` counts from the start of the
 measured pgbench.
@@ -26,6 +30,7 @@ import os
 import pwd
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -109,7 +114,8 @@ def enter(folder: str) -> None:
 def start(argv: list[str], programs: str, **options: Any) -> subprocess.Popen[bytes]:
     """Programs write to standard error, because standard output is for JSON."""
     options = {"stdin": subprocess.DEVNULL, "stdout": sys.stderr, "pass_fds": (FOLDER_FD,), "cwd": "/", **options}
-    return subprocess.Popen([f"{programs}/{argv[0]}", *argv[1:]], **options)
+    path = shutil.which(argv[0], path=f"{programs}:{os.environ.get('PATH', '')}")
+    return subprocess.Popen([path or argv[0], *argv[1:]], **options)
 
 
 def finish(argv: list[str], programs: str) -> None:
@@ -189,7 +195,7 @@ def pipes(count: int) -> tuple[list[int], list[str]]:
 
 
 def measure(job: Job, programs: str, server: int) -> dict[str, Any]:
-    readers, paths = (terminals if job["prompt_log"] else pipes)(job["threads"])
+    readers, paths = (terminals if job["prompt_log"] else pipes)(job["logs"])
 
     def link() -> None:  # in the new process, because pgbench puts its process id into the names
         for number, path in enumerate(paths):
@@ -205,6 +211,21 @@ def measure(job: Job, programs: str, server: int) -> dict[str, Any]:
         raise Failed(f"pgbench ended with status {process.returncode}.")
     usr_ms, sys_ms = cpu.spent_ms()
     return {"usr_ms": usr_ms, "sys_ms": sys_ms, "report": report}
+
+
+def measure_lines(job: Job, programs: str, server: int) -> dict[str, Any]:
+    cpu = Cpu(server)
+    process = start(job["run"], programs, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    for line in process.stdout:
+        text = line.decode(errors="replace").rstrip("\n")
+        if text.startswith("FATAL"):  # sysbench prints its errors to standard output
+            sys.stderr.write(f"{text}\n")
+        say("line", text=text)
+    if process.wait():
+        raise Failed(f"{job['run'][0]} ended with status {process.returncode}.")
+    usr_ms, sys_ms = cpu.spent_ms()
+    return {"usr_ms": usr_ms, "sys_ms": sys_ms}
 
 
 def follow(process: subprocess.Popen[bytes], readers: list[int], meter: Meter) -> None:
@@ -235,7 +256,8 @@ def run(job: Job, programs: str) -> None:
         finish(job["load"], programs)
         finish(job["checkpoint"], programs)
         load_ms = round(1000 * (time.monotonic() - began))
-        say("end", load_ms=load_ms, **measure(job, programs, server.pid))
+        measured = (measure if job["logs"] else measure_lines)(job, programs, server.pid)
+        say("end", load_ms=load_ms, **measured)
     finally:
         server.send_signal(signal.SIGQUIT)  # at once, without writing its buffers: the folder is removed
         server.wait()

@@ -1,0 +1,59 @@
+"""The memory bandwidth engine: `sysbench memory` reads or writes memory. It shows what no RAM disk can exceed."""
+
+import time
+from pathlib import Path
+
+from worker.contract.base import KIB, MIB
+from worker.contract.items import Attachment, MediaType, StreamResult
+from worker.contract.memory_bandwidth import MemoryWorkload
+from worker.engines.base import StreamFailed
+from worker.engines.running import Running
+from worker.engines.sysbench import following
+from worker.engines.sysbench.following import check as check
+from worker.engines.sysbench.following import installation as installation
+from worker.engines.sysbench.following import offer as offer
+from worker.recipes.base import size_words
+from worker.recipes.memory_bandwidth import METRICS
+
+MEMINFO = Path("/proc/meminfo")
+_RATE = r"^ *[0-9.]+ MiB transferred \(([0-9.]+) MiB/sec\)$"
+
+
+def run_stream(running: Running) -> StreamResult:
+    """As `engines.Engine` says. Samples and result have no direction."""
+    work = running.stream.workload
+    assert isinstance(work, MemoryWorkload)
+    _check_memory(work)
+    recipe, started_at = running.recipe(), time.time()
+    running.report_start(started_at, recipe, command=following.COMMAND, metrics=METRICS)
+    sampler = running.sampler()
+    measured = following.measure(running, recipe, sampler, lambda _: sampler.emit((), time.monotonic()))
+    return StreamResult(
+        stream=running.stream.number,
+        started_at=started_at,
+        began_at=sampler.began_unix,
+        ended_at=time.time(),
+        engine_version=following.version(),
+        exit_code=0,
+        stderr=measured.stderr,
+        directions=(),
+        usr_cpu_percent=measured.usr_cpu_percent,
+        sys_cpu_percent=measured.sys_cpu_percent,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics={"memory_bytes_per_s": MIB * measured.number(_RATE)},
+        attachments=(Attachment(name="sysbench.txt", media_type=MediaType.TEXT, text=measured.report),),
+    )
+
+
+def _check_memory(work: MemoryWorkload) -> None:
+    """Raises StreamFailed if the buffers would not leave half of the memory that is available."""
+    wanted = work.threads * work.buffer_bytes
+    for line in MEMINFO.read_text().splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable" and 2 * wanted > (there := KIB * int(rest.split()[0])):
+            raise StreamFailed(
+                "option_refused",
+                f"{work.threads} buffers of {size_words(work.buffer_bytes)} are more than half of the "
+                f"{there // MIB} MiB of memory that are available: use fewer threads or smaller buffers.",
+            )

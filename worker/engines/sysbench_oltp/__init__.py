@@ -1,0 +1,85 @@
+"""The engine sysbench OLTP: sysbench's transactions on a temporary PostgreSQL cluster, which pgbench's program runs."""
+
+import re
+import time
+from collections.abc import Iterator
+
+from worker.contract.inventory import EngineOffer
+from worker.contract.items import Attachment, Direction, MediaType, StreamResult
+from worker.contract.sysbench_oltp import OltpWorkload
+from worker.engines import pgbench
+from worker.engines.base import Check, State, StreamFailed, direction_result
+from worker.engines.running import Running
+from worker.engines.sysbench import following
+from worker.engines.sysbench.reports import Seconds, latency_in, moments_of
+from worker.recipes.sysbench_oltp import INSTALLATION, METRICS
+
+_TPS = re.compile(r" tps: ([0-9.]+) ")
+_TRANSACTIONS = r"^ *transactions: *([0-9]+) "
+
+
+def _transactions_of(text: str) -> float | None:
+    match = _TPS.search(text)
+    return float(match[1]) if match else None
+
+
+def run_stream(running: Running) -> StreamResult:
+    """As `engines.Engine` says. Samples have no latencies, because sysbench prints them only at its end."""
+    work = running.stream.workload
+    assert isinstance(work, OltpWorkload)
+    recipe, started_at = running.recipe(), time.time()
+    pgbench.give_folder(running.stream, running.target)
+    running.report_start(started_at, recipe, command=pgbench.COMMAND, metrics=METRICS)
+    sampler = running.sampler()
+    seconds = Seconds(sampler, Direction.TRANSACTION, _transactions_of)
+    measured = following.measure(
+        running, recipe, sampler, seconds.take, command=pgbench.COMMAND, grace_s=pgbench.STOP_GRACE_S
+    )
+    count = int(measured.number(_TRANSACTIONS))
+    if not count:
+        raise StreamFailed("sysbench_error", f"sysbench completed no transaction in {work.runtime_s} s.")
+    seconds.finish(count)
+    latency = latency_in(measured.report)
+    return StreamResult(
+        stream=running.stream.number,
+        started_at=started_at,
+        began_at=sampler.began_unix,
+        ended_at=time.time(),
+        engine_version=following.version(),
+        exit_code=0,
+        stderr=measured.stderr,
+        directions=(
+            direction_result(
+                Direction.TRANSACTION,
+                ios=count,
+                moved_bytes=0,
+                runtime_ms=measured.runtime_ms,
+                latency=latency,
+                moments=moments_of(measured, latency),
+            ),
+        ),
+        usr_cpu_percent=measured.usr_cpu_percent,
+        sys_cpu_percent=measured.sys_cpu_percent,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics={"oltp_tps": 1000 * count / measured.runtime_ms, "oltp_load_s": measured.end.load_ms / 1000},
+        attachments=(Attachment(name="sysbench.txt", media_type=MediaType.TEXT, text=measured.report),),
+    )
+
+
+def offer() -> EngineOffer | None:
+    """It needs both programs."""
+    server, client = pgbench.offer(), following.offer()
+    return EngineOffer(version=f"{client.version}, {server.version}", features=()) if server and client else None
+
+
+def installation() -> str:
+    return f"{following.installation()}; {pgbench.installation()}"
+
+
+def check() -> Iterator[Check]:
+    offered = offer()
+    if offered:
+        yield Check("sysbench OLTP", State.OK, offered.version)
+    else:
+        yield Check("sysbench OLTP", State.NOTE, "sysbench or PostgreSQL was not found.", INSTALLATION)

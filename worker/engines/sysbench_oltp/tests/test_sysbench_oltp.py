@@ -1,0 +1,93 @@
+"""sysbench really run on a temporary PostgreSQL cluster in a scratch directory."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from worker.contract.items import Direction, Sample, StreamResult
+from worker.contract.packing import unpack
+from worker.contract.sysbench_oltp import OltpTest, OltpWorkload
+from worker.contract.workload import Stream, TargetKind, TargetRef
+from worker.engines import sysbench_oltp
+from worker.engines.base import State, StreamFailed
+from worker.engines.sysbench import following
+from worker.engines.tests.running import running
+from worker.journal import Journal
+from worker.kernel.targets import OpenTarget
+from worker.process.scope import open_scope
+from worker.recipes import missing_features, render, workload_problems
+from worker.recipes.base import temporary_folder as folder_name
+from worker.temporary import temporary_folder
+
+TARGET = TargetRef(id="scratch", kind=TargetKind.DIRECTORY, path="/srv", stable_id="dir:scratch")
+installed = pytest.mark.skipif(sysbench_oltp.offer() is None, reason="sysbench or PostgreSQL is not installed here")
+
+
+def run(
+    tmp_path: Path, work: OltpWorkload, cancelled: threading.Event, on_sample: Callable[[Sample], None]
+) -> StreamResult:
+    """In a folder of `tmp_path/data`, of which nothing is left."""
+    state, data = tmp_path / "state", tmp_path / "data"
+    state.mkdir()
+    data.mkdir(mode=0o700)
+    stream = Stream(number=0, target=TARGET, workload=work)
+    fd, journal = os.open(data, os.O_DIRECTORY), Journal(state / "journal")
+    try:
+        with temporary_folder(folder_name(stream), fd, journal), open_scope(state, "stream") as scope:
+            target = OpenTarget(path=".", cwd_fd=fd)
+            of = running(stream, target, scope, cancelled, silence_s=60, total_s=120, on_sample=on_sample)
+            return sysbench_oltp.run_stream(of)
+    finally:
+        assert list(data.iterdir()) == []
+        journal.close()
+        os.close(fd)
+
+
+@installed
+def test_it_counts_each_transaction_and_leaves_nothing(tmp_path: Path) -> None:
+    samples: list[Sample] = []
+    work = OltpWorkload(tables=2, rows=500, threads=2, runtime_s=2)
+    result = run(tmp_path, work, threading.Event(), samples.append)
+    (measured,) = result.directions
+    assert measured.direction is Direction.TRANSACTION
+    assert measured.ios == sum(part.ios for sample in samples for part in sample.directions) > 0
+    assert abs(unpack(measured.latency).total - measured.ios) <= work.threads  # one that the end interrupts
+    assert measured.latency_min_ns <= measured.latency_mean_ns <= measured.latency_max_ns
+    assert result.metrics["oltp_tps"] == pytest.approx(measured.iops)
+    assert result.metrics["oltp_load_s"] > 0
+    assert result.usr_cpu_percent > 0
+    assert f"transactions:                        {measured.ios} " in result.attachments[0].text
+
+
+@installed
+def test_a_cancelled_trial_leaves_no_process(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    work = OltpWorkload(test=OltpTest.POINT_SELECT, rows=100, threads=1, runtime_s=597)
+    with pytest.raises(StreamFailed) as failure:
+        run(tmp_path, work, cancelled, lambda _: cancelled.set())
+    assert failure.value.code == "cancelled"
+    assert "--time=597" not in subprocess.run(["ps", "axww"], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_host_without_sysbench_does_not_offer_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "version", lambda: "")
+    assert sysbench_oltp.offer() is None
+    (check,) = sysbench_oltp.check()
+    assert check.state is State.NOTE
+    assert "package sysbench" in check.advice
+    assert missing_features(OltpWorkload(), {}) == ["engine sysbench OLTP"]
+
+
+def test_its_job_states_the_exact_commands() -> None:
+    work = OltpWorkload(tables=3, rows=700, threads=5, runtime_s=30, synchronous_commit=False)
+    text = render(Stream(number=0, target=TARGET, workload=work)).job_text
+    for words in (
+        '"oltp_read_write"', '"--tables=3"', '"--table-size=700"', '"--threads=5"', '"--time=30"', '"initdb"',
+        '"max_connections=15"', '"synchronous_commit=off"',
+    ):  # fmt: skip
+        assert words in text
+    assert "needs a directory target" in workload_problems(work, TargetKind.BLOCK)[0]
