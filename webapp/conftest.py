@@ -27,67 +27,54 @@ from webapp.tests.pages import without_line_breaks
 PBKDF2PasswordHasher.iterations = 1000
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_permissions() -> None:
-    """Nobody here uses Django's own; making their rows anew whenever a test has emptied the database takes seconds."""
-    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
-    post_migrate.disconnect(create_contenttypes)
+# Nobody here uses Django's own permissions. Making their rows anew takes seconds after each test that empties tables.
+post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+post_migrate.disconnect(create_contenttypes)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _tables_emptied_row_by_row() -> Iterator[None]:
+def _delete_rows(self: DatabaseOperations, _style: Style, tables: Sequence[str], **_how: bool) -> list[str]:
     """After a test with real transactions: TRUNCATE of 44 tables costs a hundred times what their few rows cost."""
-
-    def delete(self: DatabaseOperations, _style: Style, tables: Sequence[str], **_how: bool) -> list[str]:
-        without_triggers = "SET LOCAL session_replication_role = replica"  # or each row asks who refers to it
-        return [without_triggers, *(f"DELETE FROM {self.quote_name(table)}" for table in tables)]  # noqa: S608
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "sql_flush", delete)
-        yield
+    without_triggers = "SET LOCAL session_replication_role = replica"  # or each row asks who refers to it
+    return [without_triggers, *(f"DELETE FROM {self.quote_name(table)}" for table in tables)]  # noqa: S608
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _static_files_prepared_once() -> Iterator[None]:
+_prepare, _prepared = StaticFiles.get_static_file, dict[tuple[str, str, int], StaticFile]()
+
+
+def _prepared_once(
+    self: StaticFiles, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None
+) -> StaticFile:
     """Each client of a test starts WhiteNoise anew: 10 ms of CPU time for the headers of several hundred files."""
-    prepare = StaticFiles.get_static_file
-    prepared: dict[tuple[str, str, int], StaticFile] = {}
+    if stat_cache is None:  # with DEBUG, when a request asks for the file
+        return _prepare(self, path, url)
+    key = path, url, stat_cache[path].st_mtime_ns
+    if key not in _prepared:
+        _prepared[key] = _prepare(self, path, url, stat_cache)
+    return _prepared[key]
 
-    def get(
-        self: StaticFiles, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None
-    ) -> StaticFile:
-        if stat_cache is None:  # with DEBUG, when a request asks for the file
-            return prepare(self, path, url)
-        key = path, url, stat_cache[path].st_mtime_ns
-        if key not in prepared:
-            prepared[key] = prepare(self, path, url, stat_cache)
-        return prepared[key]
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(StaticFiles, "get_static_file", get)
-        yield
+_request = Client.request
+
+
+def _read(self: Client, **how: Any) -> Any:
+    """Django's client reads pages as readers see them: where a template breaks its lines is no concern of a test."""
+    response = _request(self, **how)
+    if response.headers.get("Content-Type", "").startswith("text/html") and not response.streaming:
+        response.content = without_line_breaks(response.content.decode()).encode()
+    return response
+
+
+# For the life of this process. As fixtures they would be looked up for each of ten thousand tests.
+DatabaseOperations.sql_flush = _delete_rows  # type: ignore[assignment,method-assign]
+StaticFiles.get_static_file = _prepared_once
+Client.request = _read  # type: ignore[method-assign]
 
 
 @pytest.fixture(autouse=True)
-def _empty_content_cache() -> None:
-    """The number of queries of a page must not depend on earlier tests."""
+def _nothing_of_earlier_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of queries of a page must not depend on them, and answers in Redis are of their database."""
     content.clear()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _pages_without_line_breaks() -> Iterator[None]:
-    """Django's client reads pages as readers see them: where a template breaks its lines is no concern of a test."""
-    request = Client.request
-
-    def read(self: Client, **how: Any) -> Any:
-        response = request(self, **how)
-        if response.headers.get("Content-Type", "").startswith("text/html") and not response.streaming:
-            response.content = without_line_breaks(response.content.decode()).encode()
-        return response
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "request", read)
-        yield
+    monkeypatch.setattr(answers, "_is_being_renewed", lambda *_: False)
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +99,3 @@ def broker() -> Iterator[None]:
 def _remove_queues(client: object) -> None:
     for key in client.scan_iter("host.*"):  # type: ignore[attr-defined]
         client.delete(key)  # type: ignore[attr-defined]
-
-
-@pytest.fixture(autouse=True)
-def _no_earlier_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of another test's database may be in Redis."""
-    monkeypatch.setattr(answers, "_is_being_renewed", lambda *_: False)

@@ -27,7 +27,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from dev.console import ToolError, run_command, say
 from dev.truth.search import BOUND_TRUE, NEAR_BEST, OVER_LIMIT
@@ -170,7 +170,7 @@ def report(grid: Grid, goal: str, outcomes: Sequence[Outcome]) -> tuple[str, boo
     if grid.noise <= QUIET:
         checked += [(near, NEAR_BEST), (1 - over, 1 - OVER_LIMIT)]
     seeds = len(outcomes)
-    is_ok = all(binom.cdf(round(rate * seeds), seeds, wanted) > 0.025 for rate, wanted in checked)
+    is_ok = all(bdtr(round(rate * seeds), seeds, wanted) > 0.025 for rate, wanted in checked)
     cells = [
         grid.name, f"`{goal}`", str(len(grid.values)), str(grid.budget), f"{grid.noise:.1%}", f"{near:.1%}",
         f"{true:.1%}", f"{max(each.bound_error for each in outcomes):.1%}",

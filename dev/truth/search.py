@@ -19,7 +19,7 @@ from multiprocessing import get_context
 from statistics import fmean, median
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from dev.console import run_command, say
 from webapp.tuning.search import ROUNDS, Effect, Measurement, Search, conclude, next_batch
@@ -183,7 +183,7 @@ class Rates:
     def ok(self) -> bool:
         rates = (self.near_best, NEAR_BEST), (self.bound_true, BOUND_TRUE), (1 - self.over_limit, 1 - OVER_LIMIT)
         seeds = len(self.outcomes)
-        return all(binom.cdf(round(rate * seeds), seeds, wanted) > 0.025 for rate, wanted in rates)
+        return all(bdtr(round(rate * seeds), seeds, wanted) > 0.025 for rate, wanted in rates)
 
     @property
     def row(self) -> str:

@@ -13,6 +13,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from math import ceil
 from pathlib import Path
 from typing import Any, TypeVar
@@ -326,8 +327,16 @@ def is_address(path: str) -> bool:
 
 # ---- the API
 
-SCHEMA = json.loads(json.dumps(api.get_openapi_schema(), default=str))
-SCHEMAS = SCHEMA["components"]["schemas"]
+
+@cache
+def described_api() -> dict[str, Any]:
+    described: dict[str, Any] = json.loads(json.dumps(api.get_openapi_schema(), default=str))
+    return described
+
+
+def schemas() -> dict[str, Any]:
+    described: dict[str, Any] = described_api()["components"]["schemas"]
+    return described
 
 
 @dataclass(frozen=True)
@@ -356,7 +365,7 @@ class Operation:
     def body_schema(self) -> dict[str, Any] | None:
         """Of a JSON body."""
         content = self.contents.get("application/json")
-        return SCHEMAS[content["schema"]["$ref"].rsplit("/", 1)[1]] if content else None
+        return schemas()[content["schema"]["$ref"].rsplit("/", 1)[1]] if content else None
 
     @property
     def form_fields(self) -> list[str]:
@@ -366,7 +375,7 @@ class Operation:
 
 def operations() -> list[Operation]:
     return [
-        Operation(one.name, one.route, SCHEMA["paths"][f"/{one.route}"][one.name.partition(" ")[0].lower()])
+        Operation(one.name, one.route, described_api()["paths"][f"/{one.route}"][one.name.partition(" ")[0].lower()])
         for one in operations_of_api()
     ]
 
@@ -403,7 +412,7 @@ def wrong_texts(schema: Mapping[str, Any]) -> list[str]:
     parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
     part = parts[0]
     if "$ref" in part:
-        part = SCHEMAS[part["$ref"].rsplit("/", 1)[1]]
+        part = schemas()[part["$ref"].rsplit("/", 1)[1]]
     if "enum" in part:
         return ["nonesuch", "1", ",".join(map(str, part["enum"])), "%F0%9F%92%A5"]
     values = [quote(text, safe="%") for text in hostile.WRONG.get(str(part.get("format", part.get("type"))), ())]
@@ -455,7 +464,7 @@ def test_the_api_answers_hostile_bodies(walk: Walk, samples: dict[str, object]) 
         wrong = [
             {**example_of(operation), name: value}
             for name in names
-            for value in hostile.wrong_json(hostile.types_of(schema["properties"][name], SCHEMAS))
+            for value in hostile.wrong_json(hostile.types_of(schema["properties"][name], schemas()))
         ]
         for changed in some(wrong, number, 4):
             send({WRONG_VALUE}, hostile.encoded(changed))

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import studentized_range
 
 from webapp.tuning.surface import Factor, Numbers, Surface, Whole
 
@@ -263,6 +262,8 @@ def _final_rounds(measurements: Sequence[Measurement]) -> dict[int, Numbers]:
 
 def _runners_up(points: Sequence[int], rounds: dict[int, Numbers], within: Numbers) -> tuple[RunnerUp, ...]:
     """Intervals of all pairs after Tukey, with rounds as blocks. `points`: best first."""
+    from scipy.stats import studentized_range
+
     table = np.array([rounds[point] for point in points])
     count = len(points)
     if count < 2:

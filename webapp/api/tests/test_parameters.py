@@ -13,7 +13,6 @@ from webapp.tests.factories.results import Lab
 from worker.contract.steadiness import Verdict
 
 pytestmark = pytest.mark.django_db
-PATHS = api.get_openapi_schema()["paths"]
 GROUPS = {"fact.<name>": "fact.table", "factor.<name>": "factor.iodepth"}  # described together -> one of them
 OWN = {"limit", "offset"}  # read by the operation itself
 ADDRESSES = [("results", ()), ("results.parquet", ()), ("compare", COMPARE_KEYS), ("compare.parquet", COMPARE_KEYS)]
@@ -27,7 +26,10 @@ VALUES = {
 
 
 def described(path: str) -> dict[str, str]:
-    return {one["name"]: one["description"] for one in PATHS[f"/api/v1/{path}"]["get"]["parameters"]}
+    return {
+        one["name"]: one["description"]
+        for one in api.get_openapi_schema()["paths"][f"/api/v1/{path}"]["get"]["parameters"]
+    }
 
 
 @pytest.mark.parametrize(("path", "own"), ADDRESSES)
