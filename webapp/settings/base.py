@@ -186,6 +186,8 @@ SAMPLE_DAYS = env.number("SWEETSPOT_SAMPLE_DAYS", 90)
 # Runs that ended longer ago are deleted; 0: never (days). By plan, if a plan has days of its own.
 RUN_DAYS = env.days("SWEETSPOT_RUN_DAYS")
 RUN_DAYS_OF_PLANS = env.days_by_name("SWEETSPOT_RUN_DAYS_OF_PLANS")
+# Changes of state of the trials of runs that ended longer ago are deleted; 0: never (days).
+TRANSITION_DAYS = env.number("SWEETSPOT_TRANSITION_DAYS", 365)
 # A directory on the disk of the database, whose free space the page Storage shows; "": unknown.
 DATABASE_DISK = env.text("SWEETSPOT_DATABASE_DISK", "")
 ARMING_SECONDS = 3600

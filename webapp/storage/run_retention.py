@@ -99,6 +99,15 @@ def delete_old_runs(ages: Ages, *, now: datetime) -> list[int]:
     return deleted
 
 
+def delete_old_transitions(days: int, *, now: datetime) -> int:
+    """Delete the changes of state of trials whose run ended so many days ago; their number. Those of runs stay."""
+    if not days:
+        return 0
+    old = Transition.objects.filter(trial__isnull=False, run__ended_at__lt=now - timedelta(days=days))
+    old = old.exclude(run__state__in=OPEN_RUN_STATES)
+    return int(old._raw_delete(old.db))  # nothing refers to them
+
+
 def _old_runs(
     ages: Ages, compared: Collection[Any], now: datetime
 ) -> Iterator[tuple[str, QuerySet[Run], QuerySet[Run]]]:

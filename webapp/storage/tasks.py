@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.storage.run_retention import Ages, delete_old_runs
+from webapp.storage.run_retention import Ages, delete_old_runs, delete_old_transitions
 from webapp.storage.sizes import note_sizes
 
 
@@ -13,4 +13,6 @@ from webapp.storage.sizes import note_sizes
 def tidy() -> None:
     note_sizes()
     if heartbeats.note_daily(heartbeats.TIDY_STORAGE):
-        delete_old_runs(Ages(settings.RUN_DAYS, settings.RUN_DAYS_OF_PLANS), now=timezone.now())
+        now = timezone.now()
+        delete_old_runs(Ages(settings.RUN_DAYS, settings.RUN_DAYS_OF_PLANS), now=now)
+        delete_old_transitions(settings.TRANSITION_DAYS, now=now)

@@ -12,8 +12,8 @@ from webapp.core.models import AuditEntry
 from webapp.plans.models import PlanVersion
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.retention import ensure_partition
-from webapp.runs.models import Attempt, Run
-from webapp.storage.run_retention import Ages, delete_old_runs, proposals
+from webapp.runs.models import Attempt, Run, Transition
+from webapp.storage.run_retention import Ages, delete_old_runs, delete_old_transitions, proposals
 from webapp.storage.tasks import tidy
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
@@ -170,3 +170,16 @@ def test_the_command_deletes_only_with_yes() -> None:
     assert Run.objects.exists()
     call_command("delete_old_runs", days=90, plan="plan-1", yes=True, stdout=StringIO())
     assert not Run.objects.exists()
+
+
+def test_old_transitions_of_trials_are_deleted_and_those_of_runs_stay() -> None:
+    old, young = an_old_run(1, days=400), an_old_run(2, days=300)
+    for run in (old, young):
+        for trial in (None, run.trials.first()):
+            Transition.objects.create(run=run, trial=trial, before="running", after="done")
+    kept = Transition.objects.exclude(run=old, trial__isnull=False).count()
+    assert delete_old_transitions(0, now=NOW) == 0
+    assert delete_old_transitions(365, now=NOW) > 0
+    assert Transition.objects.count() == kept
+    assert not old.transitions.filter(trial__isnull=False).exists()
+    assert young.transitions.filter(trial__isnull=False).exists()
