@@ -161,7 +161,8 @@ class Catalogue:
         for key, load in self.loads.items():
             groups: dict[tuple[object, ...], set[tuple[str, ...]]] = {}
             for source in self.sources[key]:
-                place = () if across_hosts else (source.host, source.controller)
+                host = source.host or source.import_title  # as in `places.host_of`
+                place = () if across_hosts else (host, source.controller)
                 groups.setdefault((source.reference, source.tool, *place), set()).add(identity_of(source))
             sizes = {kind: len(drives) for kind, drives in groups.items() if len(drives) > 1}
             own = max((size for (is_reference, *_), size in sizes.items() if not is_reference), default=0)

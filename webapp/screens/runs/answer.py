@@ -1,7 +1,7 @@
 """The head of the page of an ended run: its answer, what one can trust, and what needs a look."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
@@ -9,6 +9,7 @@ from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
 from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.analysis.words import PERCENT, shown
+from webapp.hosts.models import Target
 from webapp.plans.document import Order
 from webapp.results.metrics import METRICS
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -40,6 +41,22 @@ def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding |
         return None
     first = findings.first[0].finding
     return None if first.kind in BETWEEN_CHARTS and outcome.undecided else first
+
+
+def short_names(text: str, targets: Sequence[Target]) -> str:
+    """Targets of a run on one host without its name, which stands above the heading."""
+    hosts = {target.host.slug for target in targets}
+    if len(hosts) > 1:
+        return text
+    for target in targets:
+        text = text.replace(str(target), target.slug)
+    return text
+
+
+def with_short_names(findings: FindingList, targets: Sequence[Target]) -> FindingList:
+    parts = (findings.first, findings.more, findings.dismissed)
+    shown = (tuple(replace(each, text=short_names(each.text, targets)) for each in part) for part in parts)
+    return FindingList(*shown)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from webapp.screens.findings import below_heading, findings_of_run
 from webapp.screens.hosts.inventory_comparison import since_run_before
 from webapp.screens.outcome import outcome_of
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs.answer import heading, trust, warnings
+from webapp.screens.runs.answer import heading, short_names, trust, warnings, with_short_names
 from webapp.screens.runs.grid import trial_tables
 from webapp.screens.runs.live import NOT_RUN, SettingRow, counted, live_run, observed, put_back_at, setting_rows
 from webapp.screens.runs.multiples import multiples_of
@@ -250,6 +250,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         .prefetch_related("host", "target__host", "skipped_by")
         .order_by("index")
     )
+    targets = list(run.targets.select_related("host"))
     distinct = {trial.point_key: trial.point for trial in trials}.values()
     metric = default_metric(distinct)
     transitions = Transition.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
@@ -265,12 +266,12 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "own_metric": "" if metric.column else metric.label,
         "failures": [trial for trial in trials if trial.reason and trial.reason_code not in NOT_RUN],
         "transitions": transitions[:TRANSITIONS_SHOWN],
-        "targets": run.targets.select_related("host"),
+        "targets": targets,
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
         "setting_rows": (settings_of_run := setting_rows(run)),
         "searches": searches,
-        **(_answer(run, trials, settings_of_run, searches) if payload.ended else {}),
+        **(_answer(run, targets, trials, settings_of_run, searches) if payload.ended else {}),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(distinct),
         "since_before": since_run_before(run),
@@ -283,15 +284,20 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def _answer(
-    run: Run, trials: Sequence[Trial], settings_of_run: Sequence[SettingRow], searches: Sequence[SearchView]
+    run: Run,
+    targets: Sequence[Target],
+    trials: Sequence[Trial],
+    settings_of_run: Sequence[SettingRow],
+    searches: Sequence[SearchView],
 ) -> dict[str, object]:
     """Data for the head of an ended run."""
     outcome, findings = outcome_of(run), findings_of_run(run)
     title = heading(run, findings, outcome) if run.budget is None else search_heading(searches)
+    findings = replace(findings, first=below_heading(findings.first, title))
     return {
         "outcome": outcome,
-        "findings": replace(findings, first=below_heading(findings.first, title)),
-        "heading": title,
+        "findings": with_short_names(findings, targets),
+        "heading": short_names(title, targets),
         # A search repeats each combination as often as it needs: its bound says what one can trust.
         "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome, findings)),
         "warnings": list(warnings(run, trials, settings_of_run, outcome)),

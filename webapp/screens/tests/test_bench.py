@@ -581,3 +581,13 @@ def test_selected_results_are_widened_to_their_products_in_words(operator: Clien
     ids = [lab.run.results.earliest("id").pk for lab in labs]
     page = unescape(operator.get("/bench/", {"result": ids}, follow=True).content.decode())
     assert "Bench shows all results of these drive models, not only the selected results." in page
+
+
+def test_almost_equal_values_do_not_stand_at_the_two_ends_of_the_axis(operator: Client, db: None) -> None:
+    host = a_host("h1")
+    for number, rate in ((1, 200.0), (2, 200.2)):
+        Lab(a_drive(host, f"nvme{number}", model=f"M{number}"), number=number).measure(rate)
+    forest = operator.get("/bench/?product=model:M1&product=model:M2").context["sections"].forest
+    (marks,) = (row.marks for part in forest.parts for *_, rows, _ in part.groups for row in rows)
+    first, second = (float(mark.x) for mark in marks)
+    assert abs(first - second) < 2  # percent of the width

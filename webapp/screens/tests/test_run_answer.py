@@ -16,7 +16,7 @@ from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.screens.findings import FindingList, below_heading
-from webapp.screens.runs.answer import heading, trust
+from webapp.screens.runs.answer import heading, short_names, trust
 from webapp.screens.runs.multiples import Chart, multiples_of
 from webapp.screens.trend.claims import trend_address
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
@@ -264,3 +264,12 @@ def test_two_levels_without_a_certain_difference_in_one_chart_are_named(operator
         lab.measure(*rates, scheduler=scheduler, facts=FACTS | {"device.scheduler": scheduler})
     assert "bfq" in shown(operator, _ended(lab.run))["heading"]
     assert listed([]) == ""
+
+
+def test_targets_of_one_host_are_named_without_it(db: None) -> None:
+    host = a_host("storage1")
+    here = [a_drive(host, "nvme1", model="A", serial="S1"), a_drive(host, "nvme10", model="B", serial="S2")]
+    sentence = "storage1/nvme10 is 8 % slower than storage1/nvme1"
+    assert short_names(sentence, here) == "nvme10 is 8 % slower than nvme1"
+    elsewhere = a_drive(a_host("storage2"), "nvme1", model="A", serial="S3")
+    assert short_names(sentence, [*here, elsewhere]) == sentence

@@ -152,6 +152,9 @@ def test_the_load_of_the_most_comparable_drives_is_shown_first(lab: Callable[...
     load = ranked().load
     assert load
     assert load.pattern is Pattern.RANDREAD
+    for title in ("First", "Second", "Third"):  # each without a host: at a place of its own
+        an_import(title=title, drive=title, host="")
+    assert ranked().load == load
     together = ranked(hosts="together").load
     assert together
     assert together.pattern is Pattern.RANDWRITE
