@@ -6,6 +6,9 @@ requests in flight for latencies, and for rates the one with the highest geometr
 one has more requests in flight than others, the workload with the fewest is a second headline: drives that are
 equal at the limit of a link or controller may differ at low load. A workload without a stated queue depth or number
 of jobs is not chosen for its few requests if others state them. All products of a headline have the same workload.
+
+Of a single drive, workloads that its newest run measured come before others with the same load. Otherwise a plan that
+states one more setting, and so makes another workload, would leave the values of its earlier runs on the page.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,6 +17,7 @@ from statistics import geometric_mean
 
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS
 from webapp.bench.matching import Matched
+from webapp.bench.products import Kind
 from webapp.bench.workloads import RATE, Panel, Workload
 from worker.contract.workload import KIB, Pattern
 
@@ -33,6 +37,7 @@ class _Rule:
     block: int = 4 * KIB  # preferred
 
 
+_DRIVES = (Kind.TARGET, Kind.SERIAL)
 _RULES = (
     _Rule("Random read", True, Pattern.RANDREAD),
     _Rule("Random write", True, Pattern.RANDWRITE),
@@ -81,7 +86,22 @@ def _count(matched: Matched, panel: Panel, workload: Workload) -> tuple[int, int
 def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
     """The workloads of one block size that most products have."""
     all_, most = matched.in_panel(panel), _most(matched, panel)
-    return _of_block([workload for workload in all_ if _count(matched, panel, workload) == most], rule.block)
+    alike = _of_block([workload for workload in all_ if _count(matched, panel, workload) == most], rule.block)
+    is_one_drive = len(matched.products) == 1 and matched.products[0].kind in _DRIVES
+    return list(_measured_last(matched, panel, alike)) if is_one_drive else alike
+
+
+def _measured_last(matched: Matched, panel: Panel, workloads: Sequence[Workload]) -> Iterator[Workload]:
+    """Of the workloads with one load, those that its newest run or import measured."""
+    by_load: dict[tuple[object, ...], list[Workload]] = {}
+    for workload in workloads:
+        load = tuple(workload.point.get(name) for name in (BLOCK, DEPTH, JOBS))
+        by_load.setdefault(load, []).append(workload)
+    for alike in by_load.values():
+        rows = {workload.key: matched.rows(panel, matched.products[0], workload.key) for workload in alike}
+        every = (row for workload_rows in rows.values() for row in workload_rows)
+        newest = max(every, key=lambda row: (row.time_known, row.measured_at))
+        yield from (each for each in alike if any(row.source == newest.source for row in rows[each.key]))
 
 
 def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:
