@@ -196,7 +196,9 @@ EXACT, ACTION = "Exact match", "Action"
 @page
 def search_page(request: HttpRequest) -> HttpResponse:
     words = _words(request)
-    context = {"words": words, "groups": find(words) if words else (), "most": MAX_FOUND}
+    groups = find(words) if words else ()
+    count = sum(len(group.hits) for group in groups)
+    context = {"words": words, "groups": groups, "count": count, "most": MAX_FOUND}
     return render(request, "screens/search.html", context)
 
 

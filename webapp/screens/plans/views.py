@@ -329,16 +329,21 @@ def _with_targets(request: HttpRequest, ids: list[str]) -> str:
 
 def _first_fit(
     document: PlanDocument, grids: Sequence[PartGrid], wanted: PreviewRequest, unfit: Sequence[Unfit]
-) -> list[Target]:
-    """The target that was measured last, of those on which a run can start now and overwrites nothing; [] without one.
-    Only MAX_TRIED are tried."""
+) -> tuple[list[Target], list[Unfit]]:
+    """The target that was measured last, of those on which a run can start now and overwrites nothing, and why those
+    before it are not. Only MAX_TRIED are tried."""
     others = usable_targets().exclude(pk__in=[each.target.pk for each in unfit])
+    refused: list[Unfit] = []
     for target in others.annotate(last=Max("runs__number")).order_by(F("last").desc(nulls_last=True), "pk")[:MAX_TRIED]:
         preview = shown_preview(document, [target], wanted, grids).preview
-        has_trials = preview.estimate.trials and not preview.expansion.problems
-        if has_trials and not preview.destructive and not unfit_targets(document, [target], preview.expansion, grids):
-            return [target]
-    return []
+        reason = unfit_targets(document, [target], preview.expansion, grids).get(target.pk, "")
+        if preview.destructive:
+            reason = reason or "The plan would overwrite all its data, so choose it yourself."
+        reason = reason or next(iter(preview.expansion.problems), "")
+        if not reason and preview.estimate.trials:
+            return [target], refused
+        refused.append(Unfit(target, reason or "The plan has no trial there.", ""))
+    return [], refused
 
 
 @page
@@ -364,10 +369,11 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     reasons = unfit_targets(document, chosen, whole.preview.expansion, grids) if whole else {}
     unfit = [Unfit(target, reasons[target.pk], _without(request, target)) for target in chosen if target.pk in reasons]
     fit = [target for target in chosen if target.pk not in reasons]
-    other = _first_fit(document, grids, wanted, unfit) if not fit and (is_proposed or unfit) else []
+    other, refused = _first_fit(document, grids, wanted, unfit) if not fit and (is_proposed or unfit) else ([], [])
     chosen_by = last if fit else None
     if is_proposed:
         chosen = fit = fit or other
+        unfit += [] if fit else refused
     shown = whole if chosen else None
     if fit and (unfit or not whole):
         shown = shown_preview(document, fit, wanted, grids)

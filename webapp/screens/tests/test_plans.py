@@ -191,10 +191,13 @@ def test_a_plan_that_never_ran_has_a_target_on_which_it_can_start(operator: Clie
 
 
 def test_no_drive_is_proposed_that_the_plan_would_overwrite(operator: Client, target: Target) -> None:
-    storage1_drive(target.host)
+    drive = storage1_drive(target.host)
     parts = (Part(name="main", on=("block",), factors={"pattern": "write", "size": "1M", "runtime": "1s"}),)
     first_look(PlanDocument(title="Overwrite", parts=parts, repeats=1), "overwrite")
-    assert operator.get("/plans/overwrite/").context["fit"] == []
+    page = operator.get("/plans/overwrite/")
+    assert page.context["fit"] == []
+    assert reasons(page.context["unfit"]).keys() == {str(drive), str(target)}
+    assert "plan-start" not in page.content.decode()
 
 
 def reasons(unfit: Iterable[Unfit]) -> dict[str, str]:

@@ -80,7 +80,7 @@ def test_it_leads_to_what_it_found_and_escapes_what_was_asked(operator: Client, 
     assert f'href="{reverse("run", args=[1])}"' in operator.get(reverse("search"), {"q": "firmware"}).content.decode()
     page = operator.get(reverse("search"), {"q": "<script>x"}).content.decode()
     assert "<script>x" not in page
-    assert "Nothing found." in page
+    assert "Nothing found for" in page
 
 
 def test_it_says_what_can_be_searched_before_anything_is_asked(operator: Client) -> None:
