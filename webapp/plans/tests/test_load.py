@@ -10,7 +10,7 @@ from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, i
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.grids import document_problems
 from webapp.plans.jobfile import write_job_file
-from webapp.plans.load import MAX, MAX_JOBS, MORE_JOBS, RAMP_S, asked_iops, is_share, open_loop
+from webapp.plans.load import MAX, MAX_JOBS, MORE_JOBS, RAMP_S, asked_iops, fio_workload, is_share, open_loop
 from webapp.plans.load_points import at_maximum, shares_of
 from webapp.plans.points import point_key
 from webapp.plans.tests.helpers import device, document
@@ -111,7 +111,7 @@ def loads(trials: Iterable[PlannedTrial]) -> list[tuple[Value, ...]]:
 def test_streams_have_loads_of_their_own_after_the_maximum_of_each_alone() -> None:
     trials = expand(streams(), [device()], seed=1).trials
     assert set(loads(trials[:2])) == {(MAX, None), (None, MAX)}
-    assert sorted(loads(trials[2:])) == [(read, write) for read in (25, 50) for write in (10, 50, 90)]  # type: ignore[type-var]
+    assert sorted(loads(trials[2:])) == [(read, write) for read in (25, 50) for write in (10, 50, 90)]
     alone = expand(streams(streams="alone, together"), [device()], seed=1).trials
     assert set(loads(alone)) - set(loads(trials)) == {(25, None), (50, None), (None, 10), (None, 50), (None, 90)}
     assert len(alone) == len(trials) + 5
@@ -124,7 +124,7 @@ def test_each_stream_refers_to_its_maximum_alone() -> None:
         shares = list(shares_of(trial.point))
         assert [(number, name) for number, name, _ in shares] == [(0, "reader"), (1, "writer")]
         assert {point_key(at_maximum(trial.point, name)) for _, name, _ in shares} == keys
-        assert all(work.ramp_s == RAMP_S for work in trial.workloads)
+        assert [fio_workload(work).ramp_s for work in trial.workloads] == [RAMP_S, RAMP_S]
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """The search for the highest level within a limit: its trials, and how often its bracket holds."""
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 import pytest
 
-from webapp.tuning.bisection import Bracket, bracket, next_levels
+from webapp.tuning.bisection import bracket, next_levels
 from webapp.tuning.search import ROUNDS, Measurement, Search
 from webapp.tuning.surface import Factor
 
@@ -24,9 +25,7 @@ def latency(level: int, crossing: float) -> float:
     return LIMIT * math.exp(0.12 * (level - crossing))
 
 
-def measured(
-    of: Search, crossing: float, noise: float = 0.0, failing: frozenset[int] = frozenset()
-) -> list[Measurement]:
+def measured(of: Search, crossing: float, noise: float = 0.0, failing: Collection[int] = ()) -> list[Measurement]:
     chance, measurements = np.random.default_rng(of.seed), list[Measurement]()
     for batch in range(100):
         following = next_levels(of, measurements)
@@ -47,7 +46,10 @@ def test_it_measures_the_maximum_then_bisects_then_repeats_the_neighbours_of_the
     assert len(bisection) <= math.ceil(math.log2(LEVELS))
     assert sorted(each.point for each in trials if each.is_final) == [10] * ROUNDS + [11] * ROUNDS
     assert bracket(of, trials[:-1]) is None
-    assert bracket(of, trials) == Bracket(10, 10, 11, pytest.approx(11_000.0), ROUNDS)
+    made = bracket(of, trials)
+    assert made is not None
+    assert (made.point, made.below, made.above, made.rounds) == (10, 10, 11, ROUNDS)
+    assert made.value == pytest.approx(11_000)
 
 
 def test_noise_makes_the_bracket_wider_until_both_sides_are_sure() -> None:
