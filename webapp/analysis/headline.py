@@ -125,8 +125,8 @@ def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:
         ]
     for cell in above:
         share = f"{made.x_label} {made.levels[cell.level].text}"
-        reached = f"; at {share} it reaches" if below else f"At {share}, {made.metric_label} reaches"
-        parts += [f"{reached} {cell.text}", _sure(cell)]
+        reached = f"; at {share} it reaches {cell.text}" if below else f"{made.metric_label} is {cell.text} at {share}"
+        parts += [reached, _sure(cell)]
     return after(panel.name, Sentence(tuple(parts)).texts)
 
 

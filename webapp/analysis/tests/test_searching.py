@@ -8,12 +8,21 @@ from django.db.models import F
 from django.utils import timezone
 
 from webapp.analysis.searching import NO_TIME, searches_of
-from webapp.analysis.tests.searches import BUDGET, DOCUMENT, begun, depth, measure, measured, restored, under_way
+from webapp.analysis.tests.searches import (
+    BUDGET,
+    DOCUMENT,
+    LOADS,
+    begun,
+    depth,
+    loaded,
+    measure,
+    measured,
+    restored,
+    under_way,
+)
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.hosts.models import Host
-from webapp.plans.document import Part, PlanDocument
-from webapp.plans.load import MAX, asked_iops, fio_workload
+from webapp.plans.load import MAX
 from webapp.results.models import Result
 from webapp.runs.actions.run_actions import pause_run, resume_run, run_again, skip_trials
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, Transition, TrialState
@@ -245,26 +254,6 @@ def test_skipped_trials_count_and_the_search_goes_on() -> None:
     (found,) = searches_of(run)
     assert sum(trial.value is None for trial in found.trials) == 2
     assert run.trials.filter(batch=1).exists()
-
-
-LOADS = PlanDocument(
-    title="Highest load", repeats=1, goal="highest iops where latency_mean <= 1ms", budget=40,
-    common={"size": "64m", "runtime": "3", "pattern": "randread", "iodepth": "32"},
-    parts=(Part(name="main", factors={"load": "10%..95% +5%"}),),
-)  # fmt: skip
-
-
-def loaded(host: Host, most: float = 10_000) -> Attempt:
-    """Measure the trial at the rate that its order asks for. It has 0.95 ms at 60 % of 10,000 IOPS."""
-    attempt = under_way(host)
-    assert attempt.trial is not None
-    (work,) = map(fio_workload, attempt.trial.workloads)
-    iops = asked_iops(work) or 10_000
-    latency = 1e6 * iops * (1 + 0.002 * (attempt.trial.index % 3)) / 6_330
-    (read,) = RESULT.directions
-    read = msgspec.structs.replace(read, iops=min(iops, most) if asked_iops(work) else iops, latency_mean_ns=latency)
-    run_to_the_end(host, attempt, result=msgspec.structs.replace(RESULT, directions=(read,)))
-    return attempt
 
 
 def test_the_highest_load_within_a_latency_is_bisected_and_repeated() -> None:

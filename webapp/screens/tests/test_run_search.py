@@ -1,11 +1,13 @@
 """The page and the API of a run whose plan has a goal: while it goes, after its answer, and without one."""
 
+import re
+
 import pytest
 from django.test import Client
 
-from webapp.analysis.tests.searches import BUDGET, begun, measure, restored, under_way
+from webapp.analysis.tests.searches import BUDGET, LOADS, begun, loaded, measure, restored, under_way
 from webapp.hosts.models import Host
-from webapp.runs.models import Run
+from webapp.runs.models import AttemptKind, Run
 from webapp.runs.services import cancel_run
 from webapp.screens.runs.search import search_heading, search_views
 from webapp.tests.factories.hosts import a_host
@@ -72,3 +74,18 @@ def test_a_cancelled_search_claims_nothing(host: Host, viewer: Client) -> None:
     (view,) = search_views(run)
     assert (view.runners_up, view.effects) == ((), ())
     assert view.answer in page(viewer, run)
+
+
+def test_a_search_over_loads_states_the_highest_share_and_its_interval(host: Host, viewer: Client) -> None:
+    run = begun(host, LOADS)
+    while under_way(host).kind == AttemptKind.TRIAL:
+        loaded(host)
+    restored(host)
+    (view,) = search_views(run)
+    numbers = re.findall("[0-9.]+ [%m]|n = [0-9]", view.answer)
+    assert numbers == ["1.00 m", "60 %", "95 %", "60 %", "65 %", "n = 4"]
+    assert f"<h1>{view.answer}</h1>" in page(viewer, run)
+    (search,) = viewer.get(f"/api/v1/runs/{run.number}").json()["searches"]
+    assert [search[name]["load"] for name in ("point", "below", "above")] == [60, 60, 65]
+    assert search["value"] == pytest.approx(6_000, rel=0.02)
+    assert search["bound"] is None
