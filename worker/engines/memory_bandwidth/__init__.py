@@ -1,15 +1,17 @@
 """The memory bandwidth engine: `sysbench memory` reads or writes memory. It shows what no RAM disk can exceed."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from worker.contract.base import KIB, MIB
 from worker.contract.items import Attachment, MediaType, StreamResult
 from worker.contract.memory_bandwidth import MemoryWorkload
-from worker.engines.base import StreamFailed
+from worker.engines.base import Check, StreamFailed
 from worker.engines.running import Running
 from worker.engines.sysbench import following
-from worker.engines.sysbench.following import check as check
 from worker.engines.sysbench.following import installation as installation
 from worker.engines.sysbench.following import offer as offer
 from worker.recipes.base import size_words
@@ -57,3 +59,8 @@ def _check_memory(work: MemoryWorkload) -> None:
                 f"{work.threads} buffers of {size_words(work.buffer_bytes)} are more than half of the "
                 f"{there // MIB} MiB of memory that are available: use fewer threads or smaller buffers.",
             )
+
+
+def check() -> Iterator[Check]:
+    for each in following.check():
+        yield msgspec.structs.replace(each, name="memory bandwidth")
