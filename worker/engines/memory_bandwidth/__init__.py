@@ -63,4 +63,4 @@ def _check_memory(work: MemoryWorkload) -> None:
 
 def check() -> Iterator[Check]:
     for each in following.check():
-        yield msgspec.structs.replace(each, name="memory bandwidth")
+        yield msgspec.structs.replace(each, name="memory")

@@ -35,6 +35,7 @@ from worker.engines.base import StreamFailed
 from worker.engines.fio import generic_path, prefill, run_stream
 from worker.engines.fio.probe import is_scsi_disk, missing_features, polls, version_of
 from worker.engines.tests.running import running
+from worker.guard.tests import rig
 from worker.kernel import counters, sysfs
 from worker.kernel.targets import OpenTarget
 from worker.process import supervisor
@@ -370,6 +371,19 @@ def test_it_measures_trims(bench: Bench, loop: str) -> None:
     assert len({each.latency_mean_ns for each in result.directions}) == 2  # each direction has its own
     sampled = [part for sample in bench.samples for part in sample.directions]
     assert sum(part.ios for part in sampled if part.direction is Direction.TRIM) == 8
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_a_drive_with_sectors_of_4_kib(bench: Bench, tmp_path: Path) -> None:
+    """It measures whole sectors; for others, which the server refuses before the run, the failure is the kernel's."""
+    file = tmp_path / "disk"
+    file.write_bytes(bytes(32 * MIB))
+    with rig.loop(file, "--sector-size", "4096") as device:
+        result = bench.run(stream(TargetKind.BLOCK, device, block_bytes=4096), _held(device))
+        assert result.directions[0].ios > 0
+        with pytest.raises(StreamFailed, match="Invalid argument"):
+            bench.run(stream(TargetKind.BLOCK, device, block_bytes=512), _held(device))
 
 
 @pytest.mark.root

@@ -84,7 +84,7 @@ def test_a_host_without_sysbench_does_not_offer_it(tmp_path: Path, monkeypatch: 
     assert memory_bandwidth.offer() is None
     assert memory_bandwidth.installation() == "no sysbench"
     (check,) = memory_bandwidth.check()
-    assert (check.name, "Install sysbench" in check.advice) == ("memory bandwidth", True)
+    assert (check.name, "Install sysbench" in check.advice) == ("memory", True)
     assert missing_features(MemoryWorkload(), {}) == ["engine Memory bandwidth"]
 
 
