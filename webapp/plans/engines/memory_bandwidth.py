@@ -22,7 +22,7 @@ CHART_BY = ""
 SERIES_BY = "memory_access"
 DIRECTIONS_BY = ""
 NAMED_BY = {"memory_access": "memory {}", "memory_buffer": "buffers of {}", "memory_threads": "{} threads"}
-PHRASES = {"memory_access": "memory {}", "memory_threads": "{} threads", "runtime": "{} each"}
+PHRASES = {"memory_access": "{}", "memory_threads": "{} threads", "runtime": "{} each"}
 
 FACTORS = (
     Factor(

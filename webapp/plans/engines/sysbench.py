@@ -23,7 +23,7 @@ CHART_BY = "file_test"
 SERIES_BY = "block_size"
 DIRECTIONS_BY = "file_test"
 NAMED_BY = {"file_test": "sysbench {}", "block_size": "{}", "numjobs": "{} jobs", "size": "{}"}
-PHRASES = {"file_test": "sysbench {}", "block_size": "blocks of {}", "numjobs": "{} jobs", "runtime": "{} each"}
+PHRASES = {"file_test": "{}", "block_size": "blocks of {}", "numjobs": "{} jobs", "runtime": "{} each"}
 
 FACTORS = (
     Factor(

@@ -108,6 +108,32 @@ def test_every_engine_names_its_own_factors() -> None:
         assert engine.DEFAULT_METRIC in {"iops", "bytes_per_s", *(metric.name for metric in recipe.METRICS)}
 
 
+def test_files_that_each_trial_prepares_count_as_written_even_if_it_only_reads() -> None:
+    factors = {"engine": "sysbench", "file_test": "rndrd", "size": "64M", "files": "4"}
+    made = expand(document(Part(name="main", factors=factors), repeats=2), [directory(size_bytes=GIB)], seed=1)
+    assert made.problems == ()
+    assert estimate(made).bytes_written_max == 2 * GIB // 4
+
+
+def test_memory_bandwidth_writes_nothing_and_runs_on_every_kind_of_target() -> None:
+    factors = {"engine": "memory_bandwidth", "memory_access": "read, write", "memory_threads": "1, 2"}
+    plan = document(Part(name="main", factors=factors), repeats=1)
+    for target in (device(), directory()):
+        made = expand(plan, [target], seed=1)
+        assert (made.problems, len(made.trials), estimate(made).bytes_written_max) == ((), 4, 0)
+
+
+def test_factors_of_writes_have_no_effect_on_reads() -> None:
+    def of(engine: str, **factors: str) -> tuple[str, ...]:
+        return part_grid(document(), Part(name="main", factors={"engine": engine} | factors)).problems
+
+    assert "`write_fsync` has no effect" in of("sysbench", file_test="rndrd, seqrd", write_fsync="on")[0]
+    assert of("sysbench", file_test="rndwr", write_fsync="on") == ()
+    read_only = of("sysbench_oltp", oltp_test="oltp_read_only", synchronous_commit="off")
+    assert "`synchronous_commit` has no effect" in read_only[0]
+    assert of("sysbench_oltp", oltp_test="oltp_read_write", synchronous_commit="off") == ()
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize(("kind", "warned"), [("ext4", True), ("xfs", False), ("unheard of", False)])
 def test_a_preview_warns_of_reflinks_on_a_file_system_without_them(kind: str, warned: bool) -> None:

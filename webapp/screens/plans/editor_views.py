@@ -318,9 +318,9 @@ def _new_part(draft: Draft) -> DraftPart:
     common = {row.factor: row.levels for row in draft.common}
     engine = ENGINES[engine_name(common)]
     stated = set(common) | {other for pair in ALTERNATIVES if {*pair} & set(common) for other in pair}
-    first = next(factor for factor in engine.NAMED_BY if factor != engine.REQUIRED)
+    others = [factor for factor in engine.NAMED_BY if factor != engine.REQUIRED]
     return DraftPart(
-        name, NAMED_KINDS, tuple(new_row(factor) for factor in (engine.REQUIRED, first) if factor not in stated)
+        name, NAMED_KINDS, tuple(new_row(factor) for factor in (engine.REQUIRED, *others[:1]) if factor not in stated)
     )
 
 

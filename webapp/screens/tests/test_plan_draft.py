@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webapp.plans.document import Order, Part, PlanDocument, export_plan, import_plan
+from webapp.plans.engines import ENGINES
 from webapp.plans.factors import FACTORS
 from webapp.plans.grids import document_problems
 from webapp.plans.services import BUILTIN
@@ -108,6 +109,12 @@ def test_steps_add_take_out_and_move() -> None:
     assert [part.name for part in stepped(two, "move-part:1:0").parts] == ["Part 2", "a"]
     assert stepped(two, "remove-part:1") == draft
     saved(two)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_of_any_engine_can_be_added(engine: str) -> None:
+    draft = draft_of(PlanDocument(title="t", parts=PLAN.parts, common={"engine": engine}))
+    assert stepped(draft, "add-part").parts[-1].rows[0].factor == ENGINES[engine].REQUIRED
 
 
 @pytest.mark.parametrize(
