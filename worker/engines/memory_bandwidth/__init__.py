@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.base import KIB, MIB
-from worker.contract.items import Attachment, MediaType, StreamResult
+from worker.contract.items import StreamResult
 from worker.contract.memory_bandwidth import MemoryWorkload
 from worker.engines.base import Check, StreamFailed
 from worker.engines.running import Running
@@ -26,26 +26,12 @@ def run_stream(running: Running) -> StreamResult:
     work = running.stream.workload
     assert isinstance(work, MemoryWorkload)
     _check_memory(work)
-    recipe, started_at = running.recipe(), time.time()
-    running.report_start(started_at, recipe, command=following.COMMAND, metrics=METRICS)
+    recipe = running.recipe()
+    running.report_start(time.time(), recipe, command=following.COMMAND, metrics=METRICS)
     sampler = running.sampler()
     measured = following.measure(running, recipe, sampler, lambda _: sampler.emit((), time.monotonic()))
-    return StreamResult(
-        stream=running.stream.number,
-        started_at=started_at,
-        began_at=sampler.began_unix,
-        ended_at=time.time(),
-        engine_version=following.version(),
-        exit_code=0,
-        stderr=measured.stderr,
-        directions=(),
-        usr_cpu_percent=measured.usr_cpu_percent,
-        sys_cpu_percent=measured.sys_cpu_percent,
-        device=sampler.whole(),
-        samples=sampler.count,
-        metrics={"memory_bytes_per_s": MIB * measured.number(_RATE)},
-        attachments=(Attachment(name="sysbench.txt", media_type=MediaType.TEXT, text=measured.report),),
-    )
+    metrics = {"memory_bytes_per_s": MIB * measured.number(_RATE)}
+    return following.stream_result(running, sampler, measured, metrics=metrics)
 
 
 def _check_memory(work: MemoryWorkload) -> None:

@@ -3,12 +3,15 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
 from worker.contract.inventory import EngineOffer
+from worker.contract.items import Attachment, DirectionResult, MediaType, StreamResult
 from worker.engines.base import Check, State, StreamFailed
 from worker.engines.running import OwnProgram, Running, Sampler
 from worker.engines.sysbench import program
@@ -34,7 +37,8 @@ class Measured(msgspec.Struct, frozen=True):
 
     report: str
     end: Line
-    stderr: str
+    stderr: str = ""
+    started_at: float = 0.0
 
     def number(self, pattern: str) -> float:
         """The number that the pattern finds in the report. Raises StreamFailed."""
@@ -45,14 +49,6 @@ class Measured(msgspec.Struct, frozen=True):
     @property
     def runtime_ms(self) -> int:
         return max(1, round(1000 * self.number(r"^ *total time: *([0-9.]+)s$")))
-
-    @property
-    def usr_cpu_percent(self) -> float:
-        return 100 * self.end.usr_ms / self.runtime_ms
-
-    @property
-    def sys_cpu_percent(self) -> float:
-        return 100 * self.end.sys_ms / self.runtime_ms
 
 
 class _Reader:
@@ -88,12 +84,40 @@ def measure(
     grace_s: float = 0,
 ) -> Measured:
     """Run the job with a program; `on_second` gets sysbench's line of each second. Raises StreamFailed."""
+    started_at = time.time()
     child = running.spawn(command, recipe.job_text)
     reader = _Reader(sampler, on_second)
     code = PROGRAM.follow(child, running, Line, reader.take, grace_s=grace_s)
     if code or reader.end is None:
         raise PROGRAM.failed(child)
-    return Measured("\n".join(reader.lines) + "\n", reader.end, child.stderr())
+    return Measured("\n".join(reader.lines) + "\n", reader.end, child.stderr(), started_at)
+
+
+def stream_result(
+    running: Running,
+    sampler: Sampler,
+    measured: Measured,
+    *,
+    directions: tuple[DirectionResult, ...] = (),
+    metrics: Mapping[str, float] = MappingProxyType({}),
+) -> StreamResult:
+    """Call after the last sample."""
+    return StreamResult(
+        stream=running.stream.number,
+        started_at=measured.started_at,
+        began_at=sampler.began_unix,
+        ended_at=time.time(),
+        engine_version=version(),
+        exit_code=0,
+        stderr=measured.stderr,
+        directions=directions,
+        usr_cpu_percent=100 * measured.end.usr_ms / measured.runtime_ms,
+        sys_cpu_percent=100 * measured.end.sys_ms / measured.runtime_ms,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics=dict(metrics),
+        attachments=(Attachment(name="sysbench.txt", media_type=MediaType.TEXT, text=measured.report),),
+    )
 
 
 def version() -> str:

@@ -6,9 +6,9 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from worker.contract.items import Direction
+from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import Histogram, bucket_ns
-from worker.engines.base import Moments, direction_sample
+from worker.engines.base import Moments, direction_result, direction_sample
 from worker.engines.running import Reading, Sampler
 from worker.engines.sysbench.following import Measured
 
@@ -42,9 +42,19 @@ class Seconds:
                 self._send(*self._waiting)
             self._waiting = round(events), self._now()
 
-    def finish(self, total: int) -> None:
+    def finish(self, measured: Measured, total: int) -> DirectionResult:
+        """Send the last sample. Returns the result of all events."""
         end = self._waiting[1] if self._waiting else self._now()
         self._send(max(0, total - self._sent), end)
+        latency = latency_in(measured.report)
+        return direction_result(
+            self._direction,
+            ios=total,
+            moved_bytes=total * self._event_bytes,
+            runtime_ms=measured.runtime_ms,
+            latency=latency,
+            moments=moments_of(measured, latency),
+        )
 
     def _now(self) -> Reading:
         return self._sampler.with_telemetry(self._sampler.read(time.monotonic()))

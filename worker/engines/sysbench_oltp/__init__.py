@@ -5,13 +5,13 @@ import time
 from collections.abc import Iterator
 
 from worker.contract.inventory import EngineOffer
-from worker.contract.items import Attachment, Direction, MediaType, StreamResult
+from worker.contract.items import Direction, StreamResult
 from worker.contract.sysbench_oltp import OltpWorkload
 from worker.engines import pgbench
-from worker.engines.base import Check, State, StreamFailed, direction_result
+from worker.engines.base import Check, State, StreamFailed
 from worker.engines.running import Running
 from worker.engines.sysbench import following
-from worker.engines.sysbench.reports import Seconds, latency_in, moments_of
+from worker.engines.sysbench.reports import Seconds
 from worker.recipes.sysbench_oltp import INSTALLATION, METRICS
 
 _TPS = re.compile(r" tps: ([0-9.]+) ")
@@ -27,9 +27,9 @@ def run_stream(running: Running) -> StreamResult:
     """As `engines.Engine` says. Samples have no latencies, because sysbench prints them only at its end."""
     work = running.stream.workload
     assert isinstance(work, OltpWorkload)
-    recipe, started_at = running.recipe(), time.time()
+    recipe = running.recipe()
     pgbench.give_folder(running.stream, running.target)
-    running.report_start(started_at, recipe, command=pgbench.COMMAND, metrics=METRICS)
+    running.report_start(time.time(), recipe, command=pgbench.COMMAND, metrics=METRICS)
     sampler = running.sampler()
     seconds = Seconds(sampler, Direction.TRANSACTION, _transactions_of)
     measured = following.measure(
@@ -38,33 +38,9 @@ def run_stream(running: Running) -> StreamResult:
     count = int(measured.number(_TRANSACTIONS))
     if not count:
         raise StreamFailed("sysbench_error", f"sysbench completed no transaction in {work.runtime_s} s.")
-    seconds.finish(count)
-    latency = latency_in(measured.report)
-    return StreamResult(
-        stream=running.stream.number,
-        started_at=started_at,
-        began_at=sampler.began_unix,
-        ended_at=time.time(),
-        engine_version=following.version(),
-        exit_code=0,
-        stderr=measured.stderr,
-        directions=(
-            direction_result(
-                Direction.TRANSACTION,
-                ios=count,
-                moved_bytes=0,
-                runtime_ms=measured.runtime_ms,
-                latency=latency,
-                moments=moments_of(measured, latency),
-            ),
-        ),
-        usr_cpu_percent=measured.usr_cpu_percent,
-        sys_cpu_percent=measured.sys_cpu_percent,
-        device=sampler.whole(),
-        samples=sampler.count,
-        metrics={"oltp_tps": 1000 * count / measured.runtime_ms, "oltp_load_s": measured.end.load_ms / 1000},
-        attachments=(Attachment(name="sysbench.txt", media_type=MediaType.TEXT, text=measured.report),),
-    )
+    whole = seconds.finish(measured, count)
+    metrics = {"oltp_tps": 1000 * count / measured.runtime_ms, "oltp_load_s": measured.end.load_ms / 1000}
+    return following.stream_result(running, sampler, measured, directions=(whole,), metrics=metrics)
 
 
 def offer() -> EngineOffer | None:

@@ -89,7 +89,7 @@ def test_a_host_without_sysbench_does_not_offer_it(tmp_path: Path, monkeypatch: 
 
 
 def test_a_text_without_a_result_is_no_result() -> None:
-    measured = following.Measured("Threads started!\n", following.Line("end"), "")
+    measured = following.Measured("Threads started!\n", following.Line("end"))
     with pytest.raises(StreamFailed) as failure:
         measured.number(memory_bandwidth._RATE)
     assert failure.value.code == "output_bad"

@@ -100,7 +100,7 @@ def test_a_failure_has_the_words_of_sysbench(tmp_path: Path, monkeypatch: pytest
 
 def test_the_recorded_histogram_has_every_event() -> None:
     latency = latency_in(RECORDED)
-    measured = sysbench.following.Measured(RECORDED, sysbench.following.Line("end"), "")
+    measured = sysbench.following.Measured(RECORDED, sysbench.following.Line("end"))
     assert latency.total == measured.number(EVENTS)
     mean_ns, printed_ns = latency.mean_ns(), 1e6 * measured.number(r"^ *avg: *([0-9.]+)$")
     assert mean_ns == pytest.approx(printed_ns, abs=6000, rel=0.03)
@@ -129,7 +129,8 @@ def test_the_last_second_has_the_rest(total: int, ios: list[int]) -> None:
     seconds = Seconds(sent, Direction.READ, lambda text: float(text) * MIB / (4 * KIB), event_bytes=4 * KIB)
     for rate in ("2.00", "3.00"):
         seconds.take(rate)
-    seconds.finish(total)
+    measured = sysbench.following.Measured(RECORDED, sysbench.following.Line("end"))
+    assert seconds.finish(measured, total).ios == total
     assert [part.ios for part in sent.parts] == ios
     assert [part.bytes for part in sent.parts] == [4 * KIB * count for count in ios]
 
