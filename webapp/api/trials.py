@@ -147,6 +147,9 @@ class SampleOut(Schema):
     queue_depth: float | None
     utilisation_percent: float | None
     telemetry: list[float | None] | None  # in the order of the series' `sensors`; in one direction only
+    iops_min: float | None
+    iops_mean: float | None
+    iops_max: float | None
 
 
 class SensorOut(Schema):

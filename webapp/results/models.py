@@ -108,6 +108,10 @@ class Sample(models.Model):
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
     telemetry = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, first direction only
+    # I/Os per second in the ten seconds that the sample stands for after thinning; null before, see `results.retention`
+    iops_min = models.FloatField(null=True)
+    iops_mean = models.FloatField(null=True)
+    iops_max = models.FloatField(null=True)
 
 
 class KernelLine(models.Model):

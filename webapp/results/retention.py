@@ -2,8 +2,9 @@
 
 A partition of samples (`results.retention`) is thinned once its month is over and every run with an attempt in it
 ended more than SWEETSPOT_SAMPLE_DAYS ago: a new table with about one sample in ten takes its place, and the old
-table is dropped. One run that is open or ended lately keeps its whole partition as it is. Results with their
-histograms, and everything else that they lead back to, stay.
+table is dropped. Each sample in it also has the lowest, mean and highest IOPS of its ten seconds. One run that is
+open or ended lately keeps its whole partition as it is. Results with their histograms, and everything else that they
+lead back to, stay.
 """
 
 import logging
@@ -97,21 +98,40 @@ def _parsed(names: Iterator[str]) -> Iterator[Partition]:
             yield Partition(date(int(match[1]), int(match[2]), 1), thinned=bool(match[3]))
 
 
+# SQL. Samples are grouped by the ten seconds in which they begin; the one that goes over their end is kept.
+TEN_SECONDS = "(offset_ms - length_ms) / 10000"
+KEPT = f"offset_ms / 10000 > {TEN_SECONDS}"
+SUMMARY = {
+    "iops_min": "min(ios * 1000.0 / nullif(length_ms, 0))",
+    "iops_mean": "sum(ios) * 1000.0 / nullif(sum(length_ms), 0)",
+    "iops_max": "max(ios * 1000.0 / nullif(length_ms, 0))",
+}
+STREAM = "attempt_id, stream, direction"
+
+
 @transaction.atomic
-def replace_partition(partition: Partition, condition: str) -> int:
-    """Replace a partition by a table with only some of its rows (an SQL condition); return the number of dropped rows.
+def replace_partition(partition: Partition) -> int:
+    """Replace a partition by a table with only some of its rows (KEPT); return the number of dropped rows.
 
     Copying blocks only writers of this partition. Readers of all samples wait only while the tables are
     exchanged. Raises OperationalError if that waits for other queries for more than a few seconds.
     """
     thinned = replace(partition, thinned=True)
+    columns = ", ".join(str(field.column) for field in Sample._meta.concrete_fields if field.name not in SUMMARY)
+    summaries = ", ".join(f"{sql} AS {name}" for name, sql in SUMMARY.items())
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL lock_timeout = '{_EXCHANGE_WAIT}'")
         cursor.execute(f"LOCK TABLE {partition.table} IN SHARE MODE")
         cursor.execute(f"SELECT count(*) FROM {partition.table}")  # noqa: S608 - our own names
         ((before,),) = cursor.fetchall()
         _create_table(cursor, thinned)
-        cursor.execute(f"INSERT INTO {thinned.table} SELECT * FROM {partition.table} WHERE {condition}")  # noqa: S608
+        cursor.execute(f"""
+            WITH summary AS (
+                SELECT {STREAM}, {TEN_SECONDS} AS ten, {summaries} FROM {partition.table} GROUP BY {STREAM}, ten
+            ), kept AS (SELECT {columns}, {TEN_SECONDS} AS ten FROM {partition.table} WHERE {KEPT})
+            INSERT INTO {thinned.table} ({columns}, {", ".join(SUMMARY)})
+            SELECT {columns}, {", ".join(SUMMARY)} FROM kept JOIN summary USING ({STREAM}, ten)
+        """)  # noqa: S608 - as above
         dropped = int(before - cursor.rowcount)
         cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
         cursor.execute(f"DROP TABLE {partition.table}")
@@ -138,8 +158,6 @@ def _midnight(day: date) -> datetime:
 
 log = logging.getLogger(__name__)
 
-KEPT = "offset_ms / 10000 > (offset_ms - length_ms) / 10000"  # SQL: the samples that go over a full ten seconds
-
 
 def thin_samples() -> int:
     """Thin all partitions that are old; the number of rows dropped. With SWEETSPOT_SAMPLE_DAYS=0 none are."""
@@ -160,7 +178,7 @@ def _is_old(partition: Partition, before: datetime) -> bool:
 def _thin(partition: Partition) -> int:
     """The number of rows dropped; 0 if somebody reads the samples for long: then the next day's task tries again."""
     try:
-        dropped = replace_partition(partition, KEPT)
+        dropped = replace_partition(partition)
     except OperationalError as error:
         log.warning("%s could not be thinned now: %s", partition.table, error)
         return 0

@@ -13,7 +13,7 @@ from django.db.models import Model
 from webapp.results.ingest.parse import BadItem, Changes
 from webapp.results.ingest.quota import check_rows, check_samples
 from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
-from webapp.results.retention import ensure_partition
+from webapp.results.retention import SUMMARY, ensure_partition
 from webapp.results.rounds import after_results
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
@@ -50,7 +50,7 @@ def moment(seconds: float) -> datetime:
 
 # The rows of `Sample`: the source of each column, and the COPY that writes them.
 
-_COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
+_COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields if field.name not in SUMMARY}
 _COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 _MAX_REAL = 3.4028234e38
 

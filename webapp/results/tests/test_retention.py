@@ -82,6 +82,17 @@ def test_it_keeps_one_sample_in_ten_of_old_samples_and_all_results(run: Run) -> 
     assert thin_samples() == 0
 
 
+def test_a_kept_sample_has_the_extremes_of_its_ten_seconds(run: Run) -> None:
+    ended_days_ago(91)
+    Sample.objects.filter(offset_ms=3000).update(ios=1)
+    Sample.objects.filter(offset_ms=12_000).update(ios=90_000)
+    usual = Sample.objects.get(offset_ms=1000).ios
+    thin_samples()
+    first, second = Sample.objects.order_by("offset_ms")
+    assert (first.iops_min, first.iops_mean, first.iops_max) == (1, (9 * usual + 1) / 10, usual)
+    assert (second.iops_min, second.iops_mean, second.iops_max) == (usual, (9 * usual + 90_000) / 10, 90_000)
+
+
 def test_it_waits_a_day_after_the_clock_jumped(run: Run) -> None:
     """A clock that is 200 days ahead for a minute must not delete anything."""
     ended_days_ago(91)
