@@ -1,6 +1,7 @@
 """Which absence of a host is announced, and how often."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -41,7 +42,7 @@ def test_an_absence_is_announced_once_and_so_is_the_return() -> None:
 
 
 @pytest.mark.parametrize("changes", [{"state": HostState.MAINTENANCE}, {"state": HostState.REVOKED}])
-def test_a_host_that_may_be_away_is_not_announced(changes: dict[str, object]) -> None:
+def test_a_host_that_may_be_away_is_not_announced(changes: dict[str, Any]) -> None:
     a_subscription(events=[Event.AWAY])
     a_host(last_seen_at=LONG_AGO, **changes)
     announce_absent_hosts(NOW, AWAY_AFTER)
