@@ -29,7 +29,7 @@ from webapp.hosts import wheelhouse
 SITE = REPOSITORY / ".build/site/docs"
 FRONT_END_DIGEST = ".build/frontend.done"  # with it, .ci/setup needs neither Node nor npm
 COMMAND = "python -m dev.release.prepare VERSION"
-IMAGES = ("sweetspot-server", "sweetspot-redis", "sweetspot-worker")
+IMAGES = ("sweetspot-server", "sweetspot-balancer", "sweetspot-redis", "sweetspot-worker")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -128,7 +128,7 @@ def write_images(archive: Path) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".env") as secrets, step("images"):
         secrets.write(compose.environment_text())  # docker-compose.yml is not read without secrets; images have none
         secrets.flush()
-        build = (*tool, "--env-file", secrets.name, "--profile", "worker", "build")
+        build = (*tool, "--env-file", secrets.name, *compose.PROFILES, "build")
         if subprocess.run(build, cwd=REPOSITORY, stdout=subprocess.DEVNULL, check=False).returncode:
             raise ToolError("The images were not built.")
         saving = subprocess.Popen(("docker", "save", *IMAGES), stdout=subprocess.PIPE)

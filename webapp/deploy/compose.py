@@ -9,12 +9,16 @@ import os
 import secrets
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http.client import HTTPException
 from pathlib import Path
 
 CLONE = Path(__file__).resolve().parents[2]
@@ -24,6 +28,10 @@ UP_LIMIT_S = 600
 PLAN_LIMIT_S = 900
 SECRETS = ("SWEETSPOT_SECRET_KEY", "SWEETSPOT_DATABASE_PASSWORD", "SWEETSPOT_REDIS_PASSWORD", "SWEETSPOT_METRICS_TOKEN")
 SERVICES = ("postgres", "redis", "web", "tasks", "beat", "worker")
+PROFILES = ("--profile", "worker", "--profile", "balancer")
+BALANCED = "balanced-web"
+CLIENTS = 8  # each has one request in flight at most
+LOAD_S = 20.0
 HOST = "compose-example"
 # Small on purpose: what is tried is the way there and back, not the storage.
 PLAN = """\
@@ -46,6 +54,17 @@ from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample
 from webapp.runs.models import Run
 print(json.dumps([Run.objects.count(), Result.objects.count(), Sample.objects.count(), Host.objects.count()]))
+"""
+ADD_CLIENT = """\
+from webapp.core.models import Role
+from webapp.core.services import create_api_token, create_user, generated_password
+user = create_user(username="load", password=generated_password(), role=Role.OPERATOR)
+print(create_api_token(user=user, name="load", may_arm=False))
+"""
+LIST_NOTES = """\
+import json
+from webapp.runs.models import Note
+print(json.dumps(list(Note.objects.values_list("text", flat=True))))
 """
 DUMP = "/tmp/sweetspot.dump"  # noqa: S108 - in the container of PostgreSQL
 OTHER_NAME = "other.sweetspot.test"
@@ -136,8 +155,10 @@ class _Check:
 
     def __init__(self, tool: list[str], folder: Path) -> None:
         self._env = folder / "env"
-        ports = f"SWEETSPOT_PORT={free_port()}\nSWEETSPOT_REDIS_PORT={free_port()}\n"
-        self._env.write_text(environment_text() + ports)
+        self._balancer_port = free_port()
+        ports = {"PORT": free_port(), "REDIS_PORT": free_port(), "BALANCER_PORT": self._balancer_port}
+        lines = (f"SWEETSPOT_{name}={port}\n" for name, port in ports.items())
+        self._env.write_text(environment_text() + "".join(lines))
         project = f"sweetspot-check-{secrets.token_hex(3)}"
         self._argv = [*tool, "--env-file", str(self._env), "--project-name", project]
         self._tool = tool
@@ -148,7 +169,7 @@ class _Check:
         try:
             self._refuses_without_secrets()
             with step("building the images"):
-                self._compose("--profile", "worker", "build", limit_s=BUILD_LIMIT_S)
+                self._compose(*PROFILES, "build", limit_s=BUILD_LIMIT_S)
             self._come_up()
             self._enrol()
             slug = self._manage("shell", "--no-imports", "-c", LOAD_PLAN, stdin=PLAN).strip().splitlines()[-1]
@@ -159,6 +180,7 @@ class _Check:
             self._back_up()
             self._measure(slug, "the same plan after the restarts")
             self._restore(before)
+            self._kill_one_of_two()
             self._rename()
         except Trouble as trouble:
             complain(str(trouble))
@@ -166,7 +188,7 @@ class _Check:
             return 1
         finally:
             with step("removing containers and volumes of the check"):
-                self._compose("--profile", "worker", "down", "--volumes", "--remove-orphans")
+                self._compose(*PROFILES, "down", "--volumes", "--remove-orphans")
         say("All checks of docker-compose.yml passed.")
         return 0
 
@@ -246,6 +268,32 @@ class _Check:
             self._come_up()
         self._same(before)
 
+    def _kill_one_of_two(self) -> None:
+        """Kill a web tier while clients add notes to a run. Every note that was answered must be stored."""
+        balancer = ("--profile", "balancer")
+        with step("starting two web tiers behind a load balancer"):
+            self._compose(*balancer, "up", "--detach", "--scale", f"{BALANCED}=2", BALANCED, "balancer")
+            killed, left = (self._compose(*balancer, "ps", "--quiet", BALANCED) or "").split()
+        token = self._manage("shell", "--no-imports", "-c", ADD_CLIENT).strip().splitlines()[-1]
+        load = _Load(self._balancer_port, self._exec("web", "cat", "/tls/ca.crt") or "", token)
+        packets = [_packets(each) for each in (killed, left)]
+        with step(f"killing one of them while {CLIENTS} clients write"), ThreadPoolExecutor(CLIENTS) as executor:
+            sent = [executor.submit(load.write, client) for client in range(CLIENTS)]
+            time.sleep(LOAD_S / 2)
+            used = [_packets(each) - before for each, before in zip((killed, left), packets, strict=True)]
+            answered_before = len(load.answered)
+            _docker("kill", killed)
+            counts = [each.result() for each in sent]
+        answered, failed = (sum(numbers) for numbers in zip(*counts, strict=True))
+        stored = set(json.loads(self._manage("shell", "--no-imports", "-c", LIST_NOTES).strip().splitlines()[-1]))
+        lost = load.answered - stored
+        say(f"  {answered} requests answered, {failed} failed with the web tier, {len(lost)} lost; packets: {used}")
+        if lost or failed > CLIENTS:
+            raise Trouble(f"Lost: {sorted(lost)}; failed: {failed}, and {CLIENTS} were in flight. {load.last_error}")
+        if min(used) < CLIENTS * 2 or answered == answered_before:
+            raise Trouble("The load did not reach both web tiers, or the one that was left answered nothing.")
+        self._compose(*balancer, "rm", "--stop", "--force", BALANCED, "balancer")
+
     def _rename(self) -> None:
         with step("another public name"):
             with self._env.open("a") as file:
@@ -282,8 +330,47 @@ class _Check:
         return None if done.returncode else done.stdout
 
     def _show_logs(self) -> None:
-        complain(self._compose("--profile", "worker", "logs", "--tail", "25", check=False) or "")
-        complain(self._compose("--profile", "worker", "ps", check=False) or "")
+        complain(self._compose(*PROFILES, "logs", "--tail", "25", check=False) or "")
+        complain(self._compose(*PROFILES, "ps", check=False) or "")
+
+
+class _Load:
+    """Clients that add notes to run 1 through the load balancer."""
+
+    def __init__(self, port: int, authority: str, token: str) -> None:
+        self._address = f"https://localhost:{port}/api/v1/runs/1/notes"
+        self._context = ssl.create_default_context(cadata=authority)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self.answered: set[str] = set()  # texts of the notes
+        self.last_error = ""
+
+    def write(self, client: int) -> tuple[int, int]:
+        """Write for LOAD_S, one request after the other. Return how many were answered and how many failed."""
+        until, count, failed = time.monotonic() + LOAD_S, 0, 0
+        while time.monotonic() < until:
+            text = f"client {client}, request {count + failed}"
+            data = json.dumps({"text": text}).encode()
+            request = urllib.request.Request(self._address, data, self._headers)  # noqa: S310 - always https
+            try:
+                with urllib.request.urlopen(request, timeout=30, context=self._context):  # noqa: S310 - as above
+                    count += 1
+                    self.answered.add(text)
+            except (OSError, HTTPException) as error:
+                failed += 1
+                self.last_error = str(error)
+        return count, failed
+
+
+def _packets(container: str) -> int:
+    """How many packets the container has received from its network."""
+    return int(_docker("exec", container, "cat", "/sys/class/net/eth0/statistics/rx_packets"))
+
+
+def _docker(*arguments: str) -> str:
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Trouble(f"docker {arguments[0]} failed ({done.returncode}): {done.stderr}")
+    return done.stdout
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -34,7 +34,13 @@ def test_it_gives_a_container_nothing_it_does_not_need(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["webapp/deploy/Dockerfile", "webapp/deploy/redis/Dockerfile", "worker/deploy/Dockerfile"]
+    "path",
+    [
+        "webapp/deploy/Dockerfile",
+        "webapp/deploy/balancer/Dockerfile",
+        "webapp/deploy/redis/Dockerfile",
+        "worker/deploy/Dockerfile",
+    ],
 )
 def test_it_runs_our_images_as_nobody_special(path: str) -> None:
     (user,) = re.findall(r"^USER (\S+)", (ROOT / path).read_text(), re.M)
@@ -50,9 +56,15 @@ def test_only_what_signs_certificates_reaches_the_authoritys_key() -> None:
 
 def test_only_what_listens_reaches_the_key_of_the_certificate() -> None:
     reach = {name for name, service in SERVICES.items() for each in service["volumes"] if each.startswith("tls:")}
-    assert reach == {"certificates", "renewal", "web", "redis"}
-    assert "tls:/tls:ro" in SERVICES["web"]["volumes"]
-    assert "tls:/tls:ro" in SERVICES["redis"]["volumes"]
+    listening = {"web", "balanced-web", "balancer", "redis"}
+    assert reach == {"certificates", "renewal", *listening}
+    assert all("tls:/tls:ro" in SERVICES[name]["volumes"] for name in listening)
+
+
+def test_only_a_web_tier_without_a_port_believes_the_address_in_a_header() -> None:
+    trusting = {name for name, each in SERVICES.items() if "SWEETSPOT_BEHIND_PROXY" in each.get("environment", {})}
+    assert trusting == {"balanced-web"}
+    assert SERVICES["balanced-web"]["ports"] == []
 
 
 def test_certificates_renew_by_themselves() -> None:

@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 import dev.release.__main__ as release
 from dev import worker_lock
 from dev.console import ToolError
 from dev.release import migrations, prepare, sbom
 from dev.release.prepare import released_changes
+from dev.stack.state import REPOSITORY
 
 DAY = "2027-01-31"
 WRITTEN_BEFORE = "# Changes\n\n## Unreleased\n\n## 1.0.0\n\nFirst.\n"
@@ -114,3 +116,17 @@ def test_the_wheels_of_a_release_have_its_version(tmp_path: Path) -> None:
     version = prepare.current_version()
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {f"sweetspot_worker-{version}-py3-none-any.whl", f"sweetspot-{version}-py3-none-any.whl"}
+
+
+def test_without_a_docker_engine_a_release_has_no_images_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    release.write_images(tmp_path / "images.tar.gz")
+    assert "NOT built" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_release_has_all_images_that_docker_compose_builds() -> None:
+    services = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())["services"].values()
+    assert set(release.IMAGES) == {service["image"] for service in services if "build" in service}
