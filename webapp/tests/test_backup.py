@@ -17,8 +17,7 @@ from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
-from webapp.tests.test_faults import assert_nothing_open
-from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
+from webapp.tests.whole_runs import assert_nothing_open, assert_whole, plan, samples_of, scratch
 from worker.contract.orders import queue_name
 
 pytestmark = [pytest.mark.pipeline]

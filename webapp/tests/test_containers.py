@@ -6,18 +6,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from webapp.deploy import compose
 from webapp.plans.document import import_plan
 from webapp.plans.grids import document_problems
+from webapp.tests.compose_file import COMPOSE, SERVICES
 from webapp.tests.system import ROOT
 
-COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 SECCOMP = json.loads((ROOT / "worker" / "deploy" / "seccomp.json").read_text())
 REFUSED_BY_1_29 = ("name", "include", "configs", "develop")
 

@@ -12,22 +12,17 @@ import redis
 from django.conf import settings
 from django.db.models import QuerySet
 
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, TargetLock
+from webapp.runs.models import Attempt, AttemptKind, Run, RunState
 from webapp.runs.services import cancel_run
 from webapp.tests.conftest import SCRATCH
 from webapp.tests.system import StorageHost, System
-from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
+from webapp.tests.whole_runs import assert_nothing_open, assert_whole, plan, samples_of, scratch
 from worker.contract.base import MAX_REPORT_BYTES, decode, encode
 from worker.contract.items import Accepted, Finished, Outcome
 from worker.contract.orders import queue_name
 from worker.contract.reports import Batch, Report, ReportReply
 
 pytestmark = [pytest.mark.pipeline]
-
-
-def assert_nothing_open() -> None:
-    assert not Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).exists()
-    assert not TargetLock.objects.exists()
 
 
 def trial_attempts(run: Run) -> QuerySet[Attempt]:

@@ -13,7 +13,7 @@ from webapp.hosts.models import ServerKey
 from webapp.hosts.services import revoke_host
 from webapp.runs.models import RunState
 from webapp.tests.system import StorageHost, System
-from webapp.tests.test_pipeline import assert_whole, plan, scratch
+from webapp.tests.whole_runs import assert_whole, plan, scratch
 from worker.contract.orders import queue_name
 
 pytestmark = [pytest.mark.pipeline]

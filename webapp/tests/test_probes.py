@@ -20,10 +20,9 @@ from webapp.celery import app
 from webapp.core import heartbeats, tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
-from webapp.core.tests.test_dashboard import targets
+from webapp.core.tests.targets import targets
 from webapp.hosts.models import Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import TrialState
 from webapp.runs.states import transition_trial
 from webapp.runs.tasks import tick as tick_runs
@@ -32,6 +31,7 @@ from webapp.tests.factories.hosts import a_drive, a_host, a_host_with_token, a_t
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 from worker.contract.inventory import QUARANTINED
 
 WITHOUT_PANEL: set[str] = set()  # metrics that the dashboard deliberately leaves out

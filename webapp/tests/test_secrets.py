@@ -16,7 +16,7 @@ from webapp.hosts.keys import signing_key
 from webapp.runs.models import RunState
 from webapp.tests.factories.people import a_user
 from webapp.tests.system import StorageHost, System
-from webapp.tests.test_pipeline import plan, scratch
+from webapp.tests.whole_runs import plan, scratch
 from worker.contract.greetings import Enrol, EnrolReply
 from worker.link.client import Client as WorkerClient
 from worker.link.enrolment import Enrolment

@@ -25,7 +25,7 @@ from webapp.plans.services import create_plan
 from webapp.runs.models import Run
 from webapp.tests.conftest import SCRATCH
 from webapp.tests.system import ROOT, Process, StorageHost, System, Web, await_true
-from webapp.tests.test_pipeline import assert_whole, plan
+from webapp.tests.whole_runs import assert_whole, plan
 from worker.link.enrolment import Enrolment, Paths, load_enrolment, save_enrolment
 
 pytestmark = [pytest.mark.pipeline]

@@ -10,8 +10,7 @@ import pytest
 from webapp.runs.models import Run, RunState
 from webapp.tests import neighbour
 from webapp.tests.system import ROOT, StorageHost, System
-from webapp.tests.test_faults import assert_nothing_open
-from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
+from webapp.tests.whole_runs import assert_nothing_open, assert_whole, plan, samples_of, scratch
 
 pytestmark = [pytest.mark.pipeline]
 

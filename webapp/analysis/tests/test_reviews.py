@@ -10,7 +10,7 @@ from webapp.analysis.models import FindingReview
 from webapp.analysis.reviews import MAX_REASON_LENGTH, review_finding, reviewed, undo_review
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.run_findings import make_due, newest
-from webapp.analysis.tests.test_run_findings import a_capped_run
+from webapp.analysis.tests.capped import a_capped_run
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.runs.models import Run

@@ -15,6 +15,7 @@ from webapp.analysis.evidence import RunFinding
 from webapp.analysis.models import FindingsMade
 from webapp.analysis.run_answer import BETWEEN_CHARTS, VERSION, run_answer
 from webapp.analysis.run_findings import are_due, findings_of, make_due, newest
+from webapp.analysis.tests.capped import CAPPED, a_capped_run
 from webapp.results.validity import mark_run, mark_trial, trust_run
 from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_host, a_target
@@ -23,17 +24,6 @@ from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
-CAPPED = {1: 458.0, 2: 919.0, 4: 1820.0, 8: 2000.0, 16: 2000.0, 32: 2000.0}
-
-
-def a_capped_run(number: int = 1, *, repeats: int = 1, lab: Lab | None = None, **changes: object) -> Run:
-    """A drive that is capped at 2,000 IOPS, over 1 to 32 jobs."""
-    lab = lab or Lab(a_target(a_host(f"h{number}"), "loop0"), number=number)
-    for jobs, iops in CAPPED.items():
-        lab.measure(*(iops,) * repeats, numjobs=jobs)
-    Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now(), **changes)
-    lab.run.refresh_from_db()
-    return lab.run
 
 
 def kinds(found: Iterable[RunFinding]) -> list[FindingKind]:

@@ -13,7 +13,7 @@ from webapp.bench.picking import _NEWEST, offered, pairs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_history, read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.bench.tests.test_matching import MODELS, shown
+from webapp.bench.tests.shown import MODELS, shown
 from webapp.plans.grids import part_grid
 from webapp.plans.points import point_key
 from webapp.results.models import Result

@@ -1,6 +1,5 @@
 """Which results are compared, and with which statistics."""
 
-from collections.abc import Sequence
 from statistics import geometric_mean
 
 import pytest
@@ -9,15 +8,10 @@ from webapp.bench.matching import Matched
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
+from webapp.bench.tests.shown import MODELS, shown
 from webapp.bench.workloads import P99, RATE
 from webapp.results.models import Result
 from webapp.tests.factories.results import FACTS, Lab
-
-MODELS = (Product(Kind.MODEL, SAMSUNG), Product(Kind.MODEL, INTEL))
-
-
-def shown(products: Sequence[Product] = MODELS, **asked: object) -> SideBySide:
-    return side_by_side(Selection(tuple(products), products[0], **asked))  # type: ignore[arg-type]
 
 
 def means(page: SideBySide, direction: str = "read") -> list[list[float | None]]:

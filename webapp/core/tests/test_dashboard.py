@@ -3,20 +3,12 @@
 Its fields were checked by the type `Dashboard` of the npm package @grafana/schema 10.4.
 """
 
-import json
 from itertools import combinations
-from pathlib import Path
-from typing import Any
 
-DOCUMENT: dict[str, Any] = json.loads(
-    (Path(__file__).parents[3] / "docs/how-to/monitoring/dashboard.json").read_text(encoding="utf-8")
-)
+from webapp.core.tests.targets import DOCUMENT, targets
+
 COLUMNS = 24
 UNITS = {"short", "s", "bytes", "none"}
-
-
-def targets() -> list[dict[str, str]]:
-    return [target for panel in DOCUMENT["panels"] for target in panel.get("targets", [])]
 
 
 def test_each_panel_has_a_place_of_its_own() -> None:

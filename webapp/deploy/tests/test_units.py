@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from webapp.tests.compose_file import SERVICES
 from webapp.tests.system import ROOT
-from webapp.tests.test_containers import SERVICES
 
 DEPLOY = ROOT / "webapp" / "deploy"
 SERVERS = ("web", "tasks", "beat")

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from webapp.hosts.keys import create_key, endorsements, public_keys, signing_key
 from webapp.hosts.models import ServerKey
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
+from webapp.tests.threads import at_once
 from worker.contract.orders import InventoryOrder
 from worker.contract.signing import BadSignature, endorse, key_id, seal, unseal
 from worker.link.enrolment import accepted_keys

@@ -11,7 +11,7 @@ from webapp.hosts.services import revoke_host
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from webapp.tests.factories.hosts import a_host_with_token
 from webapp.worker_api.tests.posting import post, problem
-from webapp.worker_api.tests.test_registration import register
+from webapp.worker_api.tests.registering import register
 from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
 from worker.contract.reports import Report, ReportReply
 

@@ -11,9 +11,9 @@ from django.utils import timezone
 from webapp.notices import delivery, tasks
 from webapp.notices.models import Failure, Notice
 from webapp.notices.tests.receivers import Receiver, receiver
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.tests.factories.notices import a_notice, a_subscription, an_event
 from webapp.tests.factories.people import a_user
+from webapp.tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 

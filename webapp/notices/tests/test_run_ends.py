@@ -13,12 +13,12 @@ from webapp.analysis.run_answer import run_answer
 from webapp.notices import run_ends, tasks
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_ended_runs, announce_run
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.notices import a_subscription
 from webapp.tests.factories.results import Lab
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -21,9 +21,9 @@ from webapp.notices.services import (
 )
 from webapp.notices.tests.receivers import Mailbox
 from webapp.notices.webhook import sealed, unsealed
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.tests.factories.notices import a_notice, a_plan, a_subscription
 from webapp.tests.factories.people import a_user
+from webapp.tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from webapp.plans.grids import document_problems
 from webapp.plans.points import point_key
 from webapp.plans.streams import alone_point, result_point
 from webapp.plans.tests.helpers import GIB, document
-from webapp.plans.tests.test_layouts import pool
-from webapp.plans.tests.test_streams import streams
+from webapp.plans.tests.pools import pool
+from webapp.plans.tests.stream_parts import streams
 
 READER = {"pattern": "randread"}
 REBUILD = {"engine": "array_action", "action": "rebuild"}

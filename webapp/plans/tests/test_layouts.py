@@ -13,17 +13,12 @@ from webapp.plans.expected_time import Experience, Span
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, layout_plan
-from webapp.plans.tests.helpers import GIB, device, directory, document, part
+from webapp.plans.tests.helpers import GIB, directory, document, part
+from webapp.plans.tests.pools import pool
 from worker.contract.workload import TargetKind
 from worker.recipes.layouts.text import parse
 
 LAYOUT = FACTORS["layout"]
-
-
-def pool(drives: int = 4, slots: tuple[DriveFacts, ...] = (), **given: object) -> TargetFacts:
-    each = slots or tuple(DriveFacts(f"a/d{n}", f"/dev/sd{'bcdefgh'[n]}", 10 * GIB) for n in range(drives))
-    facts = {"id": "rack", "kind": TargetKind.POOL, "path": "/dev", "name": "a/rack", "serial": "", "drives": each}
-    return device(**(facts | {"size_bytes": drives * 10 * GIB} | given))
 
 
 def expanded(layout: str, *targets: TargetFacts, **given: object) -> Expansion:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from webapp.plans.bytes_written import written_most
-from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, import_plan
+from webapp.plans.document import Part, PlanDocument, export_plan, import_plan
 from webapp.plans.estimate import estimate, outline
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
@@ -14,13 +14,10 @@ from webapp.plans.grids import document_problems
 from webapp.plans.points import point_key, varying
 from webapp.plans.streams import alone_point, result_point
 from webapp.plans.tests.helpers import GIB, device, directory, document
+from webapp.plans.tests.stream_parts import streams
 
 READER = {"pattern": "randread", "iodepth": "1, 32"}
 WRITER = {"pattern": "randwrite", "iodepth": "8"}
-
-
-def streams(**given: dict[str, str]) -> tuple[PartStream, ...]:
-    return tuple(PartStream(name=name, factors=factors) for name, factors in given.items())
 
 
 def beside(factors: dict[str, str] | None = None, **given: dict[str, str]) -> PlanDocument:

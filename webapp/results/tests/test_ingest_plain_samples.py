@@ -6,13 +6,13 @@ from django.db import close_old_connections, connection
 
 from webapp.results.models import Sample
 from webapp.results.tests.ingesting import BEGUN
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt
 from webapp.tests.factories.hosts import a_host
 from webapp.tests.factories.reports import (
     sample,
     say,
 )
+from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -5,11 +5,11 @@ import pytest
 
 from webapp.results.models import Result, Sample, known
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 from worker.contract.items import Item, Sensor, SensorKind
 from worker.contract.reports import AttemptReply
 

@@ -12,11 +12,11 @@ from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
+from webapp.tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -274,7 +274,7 @@ def test_a_cancelled_run_ends_on_all_hosts(drives: list[Target]) -> None:
 
 
 def test_both_ends_at_the_same_time_make_one_result(drives: list[Target]) -> None:
-    from webapp.runs.dispatch.tests.test_dispatcher import at_once
+    from webapp.tests.threads import at_once
 
     run = started(drives[:2])
     first, second = active(run)

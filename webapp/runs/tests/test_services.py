@@ -14,23 +14,20 @@ from django_celery_beat.models import PeriodicTask
 from webapp.core.models import AuditEntry
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import PlanDocument
 from webapp.runs.dispatch.dispatcher import dispatch_host
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.selectors import progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
+from webapp.runs.tests.documents import a_document
 from webapp.tests.factories.hosts import CAPABILITIES, a_drive, a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import DOCUMENT, a_version
 from webapp.tests.factories.reports import queued_envelopes, run_to_the_end
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
-
-
-def a_document(**factors: str) -> PlanDocument:
-    return msgspec.structs.replace(DOCUMENT, parts=(Part(name="p", factors={"pattern": "randread", **factors}),))
 
 
 def refusal(target: Target, document: PlanDocument = DOCUMENT, **options: Any) -> StartRefused:

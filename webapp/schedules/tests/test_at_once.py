@@ -12,7 +12,6 @@ from webapp.core.models import Role
 from webapp.core.people import remove_user
 from webapp.hosts.models import Target
 from webapp.plans.services import delete_plan
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run
 from webapp.runs.services import start_run
 from webapp.schedules import execution, tasks
@@ -24,6 +23,7 @@ from webapp.schedules.tests.occurrences import states
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.schedules import a_schedule, a_spec
+from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

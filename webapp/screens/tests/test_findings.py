@@ -8,8 +8,8 @@ from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
-from webapp.analysis.tests.test_recordings import BURST, ended, record
-from webapp.analysis.tests.test_run_findings import a_capped_run
+from webapp.analysis.tests.capped import a_capped_run
+from webapp.analysis.tests.recorded import BURST, ended, record
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.models import Plan
 from webapp.runs.models import Run

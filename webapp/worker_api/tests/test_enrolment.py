@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.hosts.services import issue_enrolment_token
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.tests.factories.people import a_user
+from webapp.tests.threads import at_once
 from webapp.worker_api.tests.posting import enrol, enrol_message, post, problem
 from worker.contract.greetings import EnrolReply
 from worker.contract.reports import Report

@@ -23,15 +23,11 @@ from webapp.tests.factories.reports import ACCEPTED, STARTED, queued_envelopes, 
 from webapp.tests.factories.runs import a_run
 from webapp.worker_api import views
 from webapp.worker_api.tests.posting import post, problem
-from worker.contract.base import Message
+from webapp.worker_api.tests.registering import register
 from worker.contract.greetings import HelloReply
 from worker.contract.tests.examples import HELLO
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
-
-
-def register(token: str, message: Message = HELLO) -> Any:
-    return post("hello", message, token)
 
 
 def test_a_host_that_registers_too_often_must_wait_and_others_need_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from worker.guard import slots
-from worker.inventory.tests.test_controllers import function
+from worker.inventory.tests.functions import function
 
 ADDRESS = "0000:03:00.0"
 _HEAD = """

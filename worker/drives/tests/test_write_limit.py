@@ -10,7 +10,7 @@ from worker.contract.orders import SettingRequest
 from worker.contract.tests.examples import STREAM
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetKind
 from worker.drives import wear
-from worker.drives.tests.test_wear import Host
+from worker.drives.tests.wearing import Host
 from worker.drives.wear import Wear, WriteLimit
 from worker.guard.refusal import GuardRefused
 from worker.kernel.targets import OpenTarget

@@ -6,24 +6,13 @@ import msgspec
 import pytest
 
 from worker import guard
-from worker.contract.workload import Stream
-from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
+from worker.guard.tests.refused import refusal
 from worker.kernel.signatures import identity
 from worker.link.targets import report_targets
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
-
-
-def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] | None = None) -> GuardRefused:
-    """The refusal of a stream that is armed unless `armed` says otherwise."""
-    with (
-        pytest.raises(GuardRefused) as caught,
-        guard.admit(stream, allowed, (stream.target.stable_id,) if armed is None else armed),
-    ):
-        pass
-    return caught.value
 
 
 def test_it_admits_an_armed_write_and_names_the_device(allowed: Policy, device: str, file: Path) -> None:

@@ -12,11 +12,11 @@ from worker.contract.inventory import PurgeMethod
 from worker.guard import content
 from worker.guard.content import SignatureNotNamed
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
+from worker.guard.tests.refused import refusal
 from worker.kernel import sysfs
 from worker.kernel.signatures import Signature, identity
 from worker.kernel.tests import formats
-from worker.kernel.tests.test_sysfs import Tree
+from worker.kernel.tests.tree import Tree
 from worker.link.targets import report_targets
 from worker.policy import Policy
 

@@ -17,25 +17,13 @@ from worker.guard.lease import Lease
 from worker.guard.protection import twins
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
+from worker.guard.tests.paths import WWID, tree_with_paths
+from worker.guard.tests.refused import refusal
 from worker.kernel import sysfs, usage
-from worker.kernel.tests.test_sysfs import Tree
+from worker.kernel.tests.tree import Tree
 from worker.policy import Policy
 
-WWID = "naa.6000d31003d5d4000000000000000012"
-
-
 # ---- the same drive under two kernel names
-
-
-def tree_with_paths(tmp_path: Path, **second: str) -> Tree:
-    """One LUN as sda and sdb, and another one of the same array as sdc."""
-    tree = Tree(tmp_path)
-    lun = {"size": "4096", "device__wwid": WWID, "device__vendor": "DELL", "device__model": "MD34xx"}
-    tree.add("sda", "pci0/host0/port-0:0/end_device-0:0/block", "8:0", **lun)
-    tree.add("sdb", "pci0/host1/port-1:0/end_device-1:0/block", "8:16", **{**lun, **second})
-    tree.add("sdc", "pci0/host1/port-1:1/end_device-1:1/block", "8:32", **{**lun, "device__wwid": WWID[:-1] + "3"})
-    return tree
 
 
 def test_it_finds_the_other_path_to_a_drive(tmp_path: Path) -> None:

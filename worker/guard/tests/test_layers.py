@@ -13,11 +13,11 @@ from worker.guard.lease import Lease
 from worker.guard.protection import twins
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
-from worker.guard.tests.test_in_use import WWID, tree_with_paths
+from worker.guard.tests.paths import WWID, tree_with_paths
+from worker.guard.tests.refused import refusal
 from worker.inventory.devices import block_devices
 from worker.kernel import sysfs, usage
-from worker.kernel.tests.test_sysfs import Tree
+from worker.kernel.tests.tree import Tree
 from worker.policy import Policy
 
 MAP = f"mpath-3{WWID[4:]}"

@@ -15,7 +15,7 @@ from worker.guard import blocks, loop_files
 from worker.guard.loop_files import File
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
+from worker.guard.tests.refused import refusal
 from worker.kernel import usage
 from worker.kernel.signatures import identity
 from worker.policy import Policy

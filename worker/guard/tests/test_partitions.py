@@ -12,12 +12,12 @@ from worker.guard.blocks import write_problem
 from worker.guard.protection import refuse_protected
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
+from worker.guard.tests.refused import refusal
 from worker.kernel import sysfs
 from worker.kernel.signatures import identity, part_uuid
 from worker.kernel.sysfs import MAX_ID, is_part_of, shortened
 from worker.kernel.tests import formats
-from worker.kernel.tests.test_sysfs import Tree
+from worker.kernel.tests.tree import Tree
 from worker.policy import Policy
 from worker.recipes.steps import step_stream
 

@@ -14,7 +14,7 @@ from worker import guard
 from worker.guard import openers
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.guard.tests.test_blocks import refusal
+from worker.guard.tests.refused import refusal
 from worker.policy import Policy
 
 pytestmark = rig.needs_root

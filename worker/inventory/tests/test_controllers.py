@@ -9,6 +9,7 @@ from worker.contract.inventory import Controller, PhysicalDrive
 from worker.controllers import ToolAnswers
 from worker.controllers.tests.tools import printing
 from worker.inventory import devices
+from worker.inventory.tests.functions import function, link, put
 from worker.kernel import pci
 from worker.kernel.usage import Usage
 
@@ -17,33 +18,12 @@ UNUSED = Usage(mounts=(), swaps=(), swap_files=())
 NAA = "naa.600605b010cbe11029aeeba55d3ea3e6"
 
 
-def function(sys: Path, address: str, code: str, driver: str, **host: str) -> Path:
-    at = sys / "devices/pci0000:00" / address
-    put(at, vendor="0x1000", device="0x005d", subsystem_vendor="0x1000", subsystem_device="0x9361", **{"class": code})
-    link(sys / "bus/pci/devices" / address, at)
-    put(sys / f"bus/pci/drivers/{driver}")
-    link(at / "driver", sys / f"bus/pci/drivers/{driver}")
-    put(at / "host0/scsi_host/host0", **host)
-    return at
-
-
 def disk(sys: Path, at: Path, name: str, place: str, **facts: str) -> None:
     block = at / place / "block" / name
     put(block, size="2048", dev="8:0")
     put(at / place, state="running", **facts)
     link(block / "device", at / place)
     link(sys / "class/block" / name, block)
-
-
-def put(at: Path, **files: str) -> None:
-    at.mkdir(parents=True, exist_ok=True)
-    for name, value in files.items():
-        (at / name).write_text(value + "\n")
-
-
-def link(at: Path, to: Path) -> None:
-    at.parent.mkdir(parents=True, exist_ok=True)
-    at.symlink_to(to)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The job text, and that fio takes it for what we mean."""
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,11 @@ from worker.contract.workload import (
     MIB,
     BlockShare,
     Buffers,
-    FioWorkload,
     IoEngine,
     Pattern,
-    Stream,
     Sync,
     SyncDepth,
     TargetKind,
-    TargetRef,
     UringOptions,
 )
 from worker.recipes import render, workload_problems
@@ -28,19 +24,7 @@ from worker.recipes.fio import path_problem
 from worker.recipes.fio.option_values import OptionRefused
 from worker.recipes.fio.options import ALLOWED
 from worker.recipes.steps import render_prefill
-
-
-def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
-    given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": MIB, "runtime_s": 1} | workload
-    return Stream(
-        number=0,
-        target=TargetRef(id="t", kind=kind, path=path, stable_id="s"),
-        workload=FioWorkload(**given),
-    )
-
-
-def options(text: str) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in text.splitlines()[1:])
+from worker.recipes.tests.jobs import options, run_fio, stream
 
 
 def test_it_renders_one_option_a_line_in_a_stable_order() -> None:
@@ -84,13 +68,6 @@ def test_it_escapes_colons(tmp_path: Path) -> None:
     assert "filename=a\\:b\n" in text
     run_fio(text, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["a:b"]
-
-
-def run_fio(text: str, cwd: Path) -> Any:
-    command = ("fio", "--output-format=json+", "--eta=never", "-")
-    done = subprocess.run(command, input=text, cwd=cwd, capture_output=True, text=True, timeout=20, check=False)
-    assert done.returncode == 0, done.stderr
-    return msgspec.json.decode(done.stdout[done.stdout.index("{") :])["jobs"][0]
 
 
 def test_it_writes_every_file_completely_before_use(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from worker.recipes.fio.option_values import in_bytes, misread_time, read_second
 from worker.recipes.fio.options import ALLOWED, REFUSED
 from worker.recipes.fio.options_page import options_page
 from worker.recipes.steps import render_prefill
-from worker.recipes.tests.test_job import options, run_fio, stream
+from worker.recipes.tests.jobs import options, run_fio, stream
 
 AMOUNT: dict[str, Any] = {"runtime_s": None, "amount_bytes": 16 * 4 * KIB}
 # For each option of the contract, a workload that uses it.

@@ -14,7 +14,7 @@ from worker.contract.orders import SettingRequest
 from worker.controllers.base import CachePolicy
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig
-from worker.inventory.tests.test_controllers import function, link, put
+from worker.inventory.tests.functions import function, link, put
 from worker.journal import Journal
 from worker.kernel import sysfs
 from worker.kernel.targets import OpenTarget

@@ -8,37 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from worker import policy
-from worker.contract.items import SettingRecord
-from worker.contract.orders import SettingRequest
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.kernel.targets import OpenTarget
-from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, session
+from worker.settings import BY_KEY, REGISTRY, session
 from worker.settings.base import SettingFailed, SettingScope
+from worker.settings.tests.machine import HOST_WIDE, Machine
 
-HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST}
 # A little beside what kernels come with.
 HARMLESS = {
     "vm.dirty_ratio": "21", "vm.dirty_bytes": "2147483648", "vm.dirty_background_ratio": "11",
     "vm.dirty_background_bytes": "1073741824", "vm.dirty_expire_centisecs": "3100",
     "vm.dirty_writeback_centisecs": "510",
 }  # fmt: skip
-
-
-class Machine:
-    def __init__(self, directory: Path, allowed: list[str]) -> None:
-        path = directory / "policy.toml"
-        path.write_text(f"[host]\nsettings = {allowed}\n".replace("'", '"'))
-        path.chmod(0o600)
-        self.policy = policy.load(path, SETTING_NAMES)
-        self.directory = directory
-        self.journal = Journal(directory / "journal.db")
-
-    def apply_settings(self, values: dict[str, str]) -> list[SettingRecord]:
-        requests = [SettingRequest(name=name, value=value) for name, value in values.items()]
-        open_targets = {0: OpenTarget(path="/srv/a", device="", target="a")}
-        return session.apply_settings(requests, "run", open_targets, self.policy, self.journal)
 
 
 def states() -> dict[str, str]:
@@ -150,7 +131,7 @@ CHILD = """
 import os, signal, sys
 from pathlib import Path
 from worker.settings import memory
-from worker.settings.tests.test_host_settings import HOST_WIDE, Machine
+from worker.settings.tests.machine import HOST_WIDE, Machine
 
 def dying(path, value, what, write=memory.write_file):
     write(path, value, what)

@@ -9,7 +9,7 @@ from worker.guard.tests import rig
 from worker.settings import REGISTRY, session
 from worker.settings.base import SettingFailed
 from worker.settings.devices import SCHEDULER_TUNABLES
-from worker.settings.tests.test_session import Host
+from worker.settings.tests.session_host import Host
 
 pytestmark = rig.needs_root
 # Values that the kernel keeps exactly, whatever its tick is.

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from webapp.analysis.answer import Comparison, FindingKind
 from webapp.analysis.findings import interference
-from webapp.analysis.findings.tests.test_findings import Values, found, made
+from webapp.analysis.findings.tests.made import Values, found, made
 from webapp.analysis.shares import Share, shares
-from webapp.analysis.tests.test_shares import of_stream
+from webapp.analysis.tests.streams import of_stream
 from webapp.results.metrics import METRICS
 from webapp.results.reading.rows import ResultRow
 

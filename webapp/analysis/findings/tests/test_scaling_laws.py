@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from webapp.analysis.answer import Finding, FindingKind
-from webapp.analysis.findings.tests.test_findings import found, made
+from webapp.analysis.findings.tests.made import found, made
 
 K = FindingKind
 COUNTS = tuple(range(1, 13))

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from webapp.analysis.cells import Measured
 from webapp.bench.rankings.standings import Lead, Standing, order_of
-
-
-def a_value(*values: float, run: int = 1) -> Measured:
-    """Repeats of one run."""
-    blocks = {(run, repeat): value for repeat, value in enumerate(values, start=1)}
-    return Measured(blocks, dict.fromkeys(blocks, 0.0), 0.0, balanced=True)
+from webapp.bench.rankings.tests.values import a_value
 
 
 def standings_of(*entries: Measured, lower_is_better: bool = False) -> dict[int, Standing]:

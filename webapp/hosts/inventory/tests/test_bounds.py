@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from webapp.hosts.inventory.ceilings import MAX_BOUNDS, Bound, Chain, bound_of, bounds_of, chain_of
-from webapp.hosts.inventory.tests.test_ceilings import GT, disk, function, inventory, link
+from webapp.hosts.inventory.tests.inventories import GT, disk, function, inventory, link
 from webapp.hosts.models import Host, HostInventory, InventoryContent, Target
 from worker.contract.inventory import Controller, Inventory, PhysicalDrive, VirtualDrive
 

@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.imports.formats.fio_options import factors
-from webapp.plans.tests.test_fio_lines import TAKEN
+from webapp.plans.tests.fio_lines import TAKEN
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,15 @@ from webapp.hosts.models import Target
 from webapp.runs.actions.run_actions import arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases, publish_again
-from webapp.runs.dispatch.tests.test_dispatcher import at_once, make_overdue
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
+from webapp.tests.factories.attempts import make_overdue
 from webapp.tests.factories.hosts import a_drive, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, STARTED, failed, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

@@ -8,13 +8,13 @@ from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.runs.actions.annotations import add_note, delete_note
 from webapp.runs.actions.run_actions import run_again
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Note, Run, TrialState
 from webapp.runs.services import StartRefused, start_run
-from webapp.runs.tests.test_services import a_document
+from webapp.runs.tests.documents import a_document
 from webapp.tests.factories.hosts import a_drive, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
+from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -1,9 +1,8 @@
 """Who gets which order, with the real broker: races, a broker that is away, an emptied Redis."""
 
 import json
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -11,7 +10,6 @@ from uuid import UUID
 
 import pytest
 from celery.app.base import Celery
-from django.db import connection, connections
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -35,9 +33,11 @@ from webapp.runs.models import (
 )
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import dispatch_all, tick
+from webapp.tests.factories.attempts import make_overdue
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.reports import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
 from worker.contract.signing import seal
 from worker.contract.workload import Pattern
@@ -45,29 +45,6 @@ from worker.orders import executor
 from worker.recipes.fio import workload_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
-
-
-def at_once(*calls: Callable[[], object]) -> list[object]:
-    """Make the calls in threads with connections of their own, all let go together; what they returned or raised."""
-    barrier, found = threading.Barrier(len(calls)), []
-
-    def go(call: Callable[[], object]) -> None:
-        try:
-            connection.ensure_connection()
-            barrier.wait(10)
-            found.append(call())
-        except Exception as error:  # noqa: BLE001 - the test looks at it
-            found.append(error)
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=go, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert len(found) == len(calls)
-    return found
 
 
 @contextmanager
@@ -83,10 +60,6 @@ def no_broker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def empty_queue(host: Host) -> None:
     with app.connection_for_read() as broker:
         broker.default_channel.client.delete(queue_name(str(host.id)))
-
-
-def make_overdue(attempt: Attempt) -> None:
-    Attempt.objects.filter(pk=attempt.pk).update(published_at=timezone.now() - timedelta(minutes=1))
 
 
 def test_it_sends_the_trial_as_it_was_planned() -> None:

@@ -9,13 +9,13 @@ from webapp.hosts.models import Target
 from webapp.runs.actions.run_actions import move_in_queue
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.queue import queued_runs
-from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState
 from webapp.runs.services import start_run
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -9,7 +9,7 @@ import pytest
 from worker.contract.workload import KIB, FioWorkload, IoEngine, Pattern
 from worker.engines.fio import probe
 from worker.kernel import sysfs
-from worker.kernel.tests.test_sysfs import Tree
+from worker.kernel.tests.tree import Tree
 from worker.process.run import ToolError, ToolOutput
 
 KILLED = "fio was killed together with its supervisor."
