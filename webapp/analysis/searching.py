@@ -4,8 +4,7 @@
                           each batch is added when the trials of the one before have ended
 
 A search has no state besides its run: `tuning.search` gets the measurements from the results; of a search over shares
-of the load, `tuning.bisection` does. A trial that failed, was
-skipped or is invalid counts as one without a value.
+of the load, `analysis.bisection` does. A trial that failed, was skipped or is invalid counts as one without a value.
 
 With a limit of time, the number of trials that fit into it is computed anew before each batch, from the mean time of
 the trials on the host so far. When the rest of the time is only enough for the final rounds, the planned trials of the
@@ -22,6 +21,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from webapp.analysis.bisection import Bracket, bracket, next_levels
 from webapp.core.services import audit
 from webapp.core.statistics import mean_of
 from webapp.hosts.models import Target
@@ -40,7 +40,6 @@ from webapp.runs.models import ENDED_TRIAL_STATES, Run, Trial, TrialState
 from webapp.runs.selectors import working_s
 from webapp.runs.services import add_trials
 from webapp.runs.states import cancel_these
-from webapp.tuning.bisection import Bracket, bracket, next_levels
 from webapp.tuning.search import (
     ROUNDS,
     Batch,

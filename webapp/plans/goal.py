@@ -7,7 +7,7 @@ The combinations are those of the plan's only part. Each target is searched by i
 chosen while the run goes on (`analysis.searching`). The time counts from the start of the run, without its pauses; the
 targets of a host share it.
 
-With the factor `load`, the search is for the highest share whose latency stays within the limit (`tuning.bisection`).
+With the factor `load`, the search is for the highest share whose latency stays within the limit (`analysis.bisection`).
 """
 
 import math

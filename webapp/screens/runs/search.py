@@ -16,8 +16,8 @@ from webapp.runs.models import Run
 from webapp.screens import point_words
 
 if TYPE_CHECKING:
+    from webapp.analysis.bisection import Bracket
     from webapp.analysis.searching import MeasuredTrial, TargetSearch
-    from webapp.tuning.bisection import Bracket
     from webapp.tuning.search import Conclusion
 
 WIDTH, HEIGHT, EDGE = 640, 160, 8  # of the picture

@@ -6,7 +6,7 @@ from collections.abc import Collection
 import numpy as np
 import pytest
 
-from webapp.tuning.bisection import bracket, next_levels
+from webapp.analysis.bisection import bracket, next_levels
 from webapp.tuning.search import ROUNDS, Measurement, Search
 from webapp.tuning.surface import Factor
 
