@@ -110,6 +110,11 @@ class _Stretch:
     last: int
 
 
+def _is_alike_once(cell: BenchCell) -> bool:
+    """Whether values without an interval differ by no more than the margin."""
+    return bool(cell.ratio) and cell.ratio_low is None and abs(log(cell.ratio or 1.0)) <= log1p(MARGIN)
+
+
 class _Series:
     """The rows of one pattern about which a sentence is said."""
 
@@ -217,7 +222,7 @@ class _Pair(_Series):
         if not self.has_difference:
             if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
                 return f"{names} are equal within {100 * MARGIN:g} % in {self.where_all}.", ""
-            if all(cell.ratio and abs(log(cell.ratio)) <= log1p(MARGIN) for cell in self.cells):
+            if all(_is_alike_once(cell) for cell in self.cells):
                 return f"{names} showed a difference of at most {100 * MARGIN:g} % in {self.where_all}.", ""
             return f"Unclear which is better in {self.where_all}: {names}.", ""
         parts = self._parts()

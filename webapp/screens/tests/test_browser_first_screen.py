@@ -19,6 +19,7 @@ from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, Lab
 from webapp.tests.first_screen import MOST, MOST_ON_OVERVIEW, words_on_first_screen
+from webapp.tests.visits import WATCH, visit
 from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
 
@@ -93,9 +94,13 @@ def test_bench(page: Page, count: int) -> None:
     imports = {imported.slug: imported for imported in Import.objects.filter(slug__in=REFERENCES)}
     chosen = [imports[slug] for slug in REFERENCES[:count]]
     query = "&".join(f"product=import:{imported.number}" for imported in chosen)
-    found = words(page, f"/bench/?{query}", *(imported.title for imported in chosen))
+    address = f"/bench/?{query}"
+    found = words(page, address, *(imported.title for imported in chosen))
     assert page.locator(".forest").count() == 1
     assert len(found) <= MOST, " ".join(found)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.add_init_script(WATCH)
+    assert visit(page, address).problems == ()
 
 
 def test_products_to_choose_from(page: Page, drive: Target) -> None:
