@@ -225,6 +225,7 @@ def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_pat
 def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:
     page.goto(ADDRESS)
     shown = page.locator("#compare-table td:has(> .spread):not(.muted, .better, .worse)").count()
+    page.get_by_text("Export", exact=True).click()
     lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-comparison.csv")
     assert len(lines) == shown
     one = next(
