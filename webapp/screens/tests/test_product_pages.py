@@ -81,8 +81,10 @@ def test_values_are_those_of_the_newest_run_if_a_plan_states_one_more_setting(op
     first = Lab(a_drive(a_host("storage1"), "nvme0"))
     for number in range(1, 5):
         lab = first if number == 1 else Lab(first.target, version=first.run.version, number=number)
-        more = {"scheduler": "none"} if number == 4 else {}
-        lab.measure(1000.0 - number, 1000.0 - number, iodepth=4, **more)
+        if number < 4:
+            lab.measure(1000.0 - number, 1000.0 - number, iodepth=4)
+        else:
+            lab.measure(1000.0 - number, 1000.0 - number, iodepth=4, scheduler="none")
         Result.objects.filter(run=lab.run).update(measured_at=START + timedelta(days=number))
     headlines = operator.get("/hosts/storage1/targets/nvme0/").context["parts"].headlines
     assert [(row.title, row.cells[0].n) for row in headlines] == [("Random read", 2), ("Random read, p99", 2)]
