@@ -1,4 +1,8 @@
-"""Automatic mode: a row for each file size and record size, and the reports of -R with one table for each test."""
+"""iozone: throughput mode (-t), automatic mode, the Excel report (-R) of both, and lists of phases with kB/s.
+
+Units: kB and KB are 1,024 bytes (iozone.c divides by 1024); with -O the values are operations per second.
+The value of throughput mode is "Children see throughput", the sum of the children's own rates, as in iozone's report.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,10 +10,34 @@ from collections.abc import Mapping
 import msgspec
 
 from webapp.imports.errors import ImportRefused
-from webapp.imports.measurement import Measurement
-from webapp.imports.values import KIB, number, size, sorted_factors, whole
+from webapp.imports.measurement import Measurement, with_repeats
+from webapp.imports.values import KIB, lines, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
+
+TOOL = "iozone"
+
+
+def sniff(head: str) -> bool:
+    return _is_of_children(head) or _is_report(head)
+
+
+def parse(text: str) -> list[Measurement]:
+    """Raises ImportRefused."""
+    measurements = [measured for run in _runs(lines(text)) for measured in _measurements(run)]
+    if not measurements:
+        raise ImportRefused("There is no result of iozone in this text. It may be truncated.")
+    return with_repeats(measurements)
+
+
+def _measurements(text_lines: list[str]) -> list[Measurement]:
+    """The first form that has results: the reports of -R repeat those of the others."""
+    stated = _settings(text_lines)
+    for form in (_of_children, _of_table, _of_list, _of_report):
+        if measurements := form(text_lines, stated):
+            return measurements
+    return []
+
 
 # What iozone prints about a run before its results.
 
@@ -25,7 +53,7 @@ _OPTION = re.compile(r"\s-([rst])\s*(\d{1,12}[kmg]?)\b", re.IGNORECASE)
 _FLAGS = {"O_DIRECT feature enabled": ("direct", True), "Include fsync in write timing": ("end_fsync", True)}
 
 
-class Settings(msgspec.Struct, kw_only=True):
+class _Settings(msgspec.Struct, kw_only=True):
     version: str = ""
     factors: dict[str, Value] = {}
     command: str = ""
@@ -37,7 +65,7 @@ class Settings(msgspec.Struct, kw_only=True):
         return factors, other | ({"command": self.command} if self.command else {})
 
 
-def runs(text_lines: list[str]) -> list[list[str]]:
+def _runs(text_lines: list[str]) -> list[list[str]]:
     """The lines of each run. A run begins with iozone's title or with a command of the shell."""
     lines_of_runs: list[list[str]] = [[]]
     for line in text_lines:
@@ -47,9 +75,9 @@ def runs(text_lines: list[str]) -> list[list[str]]:
     return lines_of_runs
 
 
-def settings(text_lines: list[str]) -> Settings:
+def _settings(text_lines: list[str]) -> _Settings:
     """Raises ImportRefused for a unit that is not imported."""
-    run_settings = Settings()
+    run_settings = _Settings()
     for line in map(str.strip, text_lines):
         if record := _RECORD.fullmatch(line):
             run_settings.factors["block_size"] = whole(record[1]) * KIB
@@ -90,7 +118,7 @@ def _of_command(command: str) -> dict[str, Value]:
 # iozone's tests: what each does, by every name that iozone gives it.
 
 
-class Phase(msgspec.Struct, frozen=True):
+class _Phase(msgspec.Struct, frozen=True):
     name: str
     direction: Direction | None  # None: readers and writers side by side
     pattern: str  # "" if no factor has it
@@ -101,36 +129,36 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 _R, _W = Direction.READ, Direction.WRITE
-PHASES = (
-    Phase("Initial write", _W, "write", "initial writers", "initial write", "write", "writer"),
-    Phase("Rewrite", _W, "write", "rewriters", "rewrite", "rewrite", "re-writer"),
-    Phase("Read", _R, "read", "readers", "read", "read", "reader"),
-    Phase("Re-read", _R, "read", "re-readers", "re-read", "reread", "re-reader"),
-    Phase("Random read", _R, "randread", "random readers", "random read", "random read", "random read"),
-    Phase("Random write", _W, "randwrite", "random writers", "random write", "random write", "random write"),
-    Phase("Reverse read", _R, "", "reverse readers", "reverse read", "bkwd read", "backward read"),
-    Phase("Record rewrite", _W, "", "record rewriters", "record rewrite", "record rewrite", "record rewrite"),
-    Phase("Stride read", _R, "", "stride readers", "stride read", "stride read", "stride read"),
-    Phase("Fwrite", _W, "write", "fwriters", "fwrite", "fwrite", "fwrite"),
-    Phase("Re-fwrite", _W, "write", "refwriters", "re-fwrite", "frewrite", "re-fwrite"),
-    Phase("Fread", _R, "read", "freaders", "fread", "fread", "fread"),
-    Phase("Re-fread", _R, "read", "refreaders", "re-fread", "freread", "re-fread"),
-    Phase("Mixed workload", None, "", "mixed workload", "mixed workload", "", ""),
-    Phase("Pwrite", _W, "write", "pwrite writers", "pwrite", "", ""),
-    Phase("Pread", _R, "read", "pread readers", "pread", "", ""),
+_PHASES = (
+    _Phase("Initial write", _W, "write", "initial writers", "initial write", "write", "writer"),
+    _Phase("Rewrite", _W, "write", "rewriters", "rewrite", "rewrite", "re-writer"),
+    _Phase("Read", _R, "read", "readers", "read", "read", "reader"),
+    _Phase("Re-read", _R, "read", "re-readers", "re-read", "reread", "re-reader"),
+    _Phase("Random read", _R, "randread", "random readers", "random read", "random read", "random read"),
+    _Phase("Random write", _W, "randwrite", "random writers", "random write", "random write", "random write"),
+    _Phase("Reverse read", _R, "", "reverse readers", "reverse read", "bkwd read", "backward read"),
+    _Phase("Record rewrite", _W, "", "record rewriters", "record rewrite", "record rewrite", "record rewrite"),
+    _Phase("Stride read", _R, "", "stride readers", "stride read", "stride read", "stride read"),
+    _Phase("Fwrite", _W, "write", "fwriters", "fwrite", "fwrite", "fwrite"),
+    _Phase("Re-fwrite", _W, "write", "refwriters", "re-fwrite", "frewrite", "re-fwrite"),
+    _Phase("Fread", _R, "read", "freaders", "fread", "fread", "fread"),
+    _Phase("Re-fread", _R, "read", "refreaders", "re-fread", "freread", "re-fread"),
+    _Phase("Mixed workload", None, "", "mixed workload", "mixed workload", "", ""),
+    _Phase("Pwrite", _W, "write", "pwrite writers", "pwrite", "", ""),
+    _Phase("Pread", _R, "read", "pread readers", "pread", "", ""),
 )
-# The columns of the automatic mode's table in their order, and those that each number of `-i` fills.
-COLUMNS = tuple(phase for phase in PHASES if phase.column)
+# The _columns of the automatic mode's table in their order, and those that each number of `-i` fills.
+_COLUMNS = tuple(phase for phase in _PHASES if phase.column)
 _COLUMNS_OF_TEST = ((0, 1), (2, 3), (4, 5), (6,), (7,), (8,), (9, 10), (11, 12))
 
 
-def columns(tests: tuple[int, ...]) -> tuple[Phase, ...]:
-    """The filled columns of the automatic mode's table; without `-i` all of them."""
+def _columns(tests: tuple[int, ...]) -> tuple[_Phase, ...]:
+    """The filled _columns of the automatic mode's table; without `-i` all of them."""
     filled = {place for test in tests if test < len(_COLUMNS_OF_TEST) for place in _COLUMNS_OF_TEST[test]}
-    return tuple(phase for place, phase in enumerate(COLUMNS) if not tests or place in filled)
+    return tuple(phase for place, phase in enumerate(_COLUMNS) if not tests or place in filled)
 
 
-def measured(phase: Phase, value: float, stated: Settings, more: Mapping[str, Value]) -> Measurement:
+def _measured(phase: _Phase, value: float, stated: _Settings, more: Mapping[str, Value]) -> Measurement:
     """`value` is in KiB/s, with -O in operations per second."""
     pattern: dict[str, Value] = {"pattern": phase.pattern} if phase.pattern else {}
     factors, other = stated.described(pattern | dict(more))
@@ -146,14 +174,52 @@ def measured(phase: Phase, value: float, stated: Settings, more: Mapping[str, Va
     )
 
 
+# Throughput mode: a block of lines for each phase, the report of -R, and lists such as `Rewrite  254075.39 kB/s`.
+
+_CHILDREN = re.compile(r"\s*Children see throughput for\s+(\d{1,6}) (\D{1,30}?)\s*=\s*(\S{1,40}) (?:kB|KB|ops)/sec\s*")
+_TOTAL = re.compile(r'\s*"\s*([A-Za-z][A-Za-z -]{2,30}?) ?"\s+(\S{1,40})\s*')
+_LIST = re.compile(r"\s*([A-Za-z][A-Za-z -]{2,30}?):?\s+(\S{1,40}) k[Bb]/s(?:ec)?\s*")
+_BY_CHILDREN = {phase.children: phase for phase in _PHASES}
+_BY_LABEL = {phase.label: phase for phase in _PHASES}
+
+
+def _is_of_children(head: str) -> bool:
+    return "Children see throughput" in head or any(_list_item(line) for line in head.split("\n") if len(line) < 200)
+
+
+def _list_item(line: str) -> re.Match[str] | None:
+    for pattern in (_TOTAL, _LIST):
+        if (item := pattern.fullmatch(line)) and item[1].lower() in _BY_LABEL:
+            return item
+    return None
+
+
+def _of_children(text_lines: list[str], stated: _Settings) -> list[Measurement]:
+    measurements = []
+    for line in text_lines:
+        block = _CHILDREN.fullmatch(line)
+        phase = _BY_CHILDREN.get(block[2]) if block else None
+        if block and phase:
+            value = number(block[3], "throughput")
+            measurements.append(_measured(phase, value, stated, {"numjobs": int(block[1])}))
+    return measurements
+
+
+def _of_list(text_lines: list[str], stated: _Settings) -> list[Measurement]:
+    items = [item for line in text_lines if (item := _list_item(line))]
+    return [_measured(_BY_LABEL[item[1].lower()], number(item[2], "throughput"), stated, {}) for item in items]
+
+
+# Automatic mode: a row for each file size and record size, and the reports of -R with one table for each test.
+
 _HEAD = re.compile(r"\s*kB\s+reclen\s+write\s+rewrite\b.*", re.IGNORECASE)
 _REPORT = re.compile(r'\s*"?([A-Za-z][A-Za-z -]{2,30}) report"?\s*')
-_BY_REPORT = {phase.report: phase for phase in COLUMNS}
-_NAMES = tuple(phase.column.split()[-1] for phase in COLUMNS)  # the second line of the head
+_BY_REPORT = {phase.report: phase for phase in _COLUMNS}
+_NAMES = tuple(phase.column.split()[-1] for phase in _COLUMNS)  # the second line of the head
 _QUOTED = re.compile(r'"(\d{1,15})"')
 
 
-def sniff(head: str) -> bool:
+def _is_report(head: str) -> bool:
     return any(_HEAD.fullmatch(line) or _title(line) for line in head.split("\n") if len(line) < 300)
 
 
@@ -163,7 +229,7 @@ def _title(line: str) -> str:
     return title[1].lower() if title and title[1].lower() in _BY_REPORT else ""
 
 
-def parse(text_lines: list[str], stated: Settings) -> list[Measurement]:
+def _of_table(text_lines: list[str], stated: _Settings) -> list[Measurement]:
     measurements: list[Measurement] = []
     names: list[str] = []
     for line in text_lines:
@@ -177,11 +243,11 @@ def parse(text_lines: list[str], stated: Settings) -> list[Measurement]:
     return measurements
 
 
-def _phases(count: int, names: list[str], stated: Settings) -> tuple[Phase, ...]:
-    """The tests of a row: all of its head, or those of `-i`, because iozone leaves the other columns empty."""
+def _phases(count: int, names: list[str], stated: _Settings) -> tuple[_Phase, ...]:
+    """The tests of a row: all of its head, or those of `-i`, because iozone leaves the other _columns empty."""
     if count == len(names) and tuple(names) == _NAMES[:count]:
-        return COLUMNS[:count]
-    phases = columns(stated.tests)
+        return _COLUMNS[:count]
+    phases = _columns(stated.tests)
     if count != len(phases):
         raise ImportRefused(
             f"A row of iozone has {count} results, but {len(phases)} tests are expected. "
@@ -190,15 +256,15 @@ def _phases(count: int, names: list[str], stated: Settings) -> tuple[Phase, ...]
     return phases
 
 
-def _row(cells: list[str], names: list[str], stated: Settings) -> list[Measurement]:
+def _row(cells: list[str], names: list[str], stated: _Settings) -> list[Measurement]:
     phases = _phases(len(cells) - 2, names, stated)
     sizes = {"size": whole(cells[0], "file size") * KIB, "block_size": whole(cells[1], "record size") * KIB}
     return [
-        measured(phase, number(cell, phase.name), stated, sizes) for phase, cell in zip(phases, cells[2:], strict=True)
+        _measured(phase, number(cell, phase.name), stated, sizes) for phase, cell in zip(phases, cells[2:], strict=True)
     ]
 
 
-def parse_report(text_lines: list[str], stated: Settings) -> list[Measurement]:
+def _of_report(text_lines: list[str], stated: _Settings) -> list[Measurement]:
     """Heads are quoted: record sizes above, file sizes in front."""
     measurements: list[Measurement] = []
     title = ""
@@ -216,7 +282,7 @@ def parse_report(text_lines: list[str], stated: Settings) -> list[Measurement]:
                 value = number(cell, "result")
                 if value:  # a record larger than the file has 0
                     more = {"size": _kib(cells[0]), "block_size": record}
-                    measurements.append(measured(_BY_REPORT[title], value, stated, more))
+                    measurements.append(_measured(_BY_REPORT[title], value, stated, more))
     return measurements
 
 
