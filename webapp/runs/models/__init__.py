@@ -1,7 +1,6 @@
 """Runs, their trials and the attempts at them. The transitions between states are in `runs.states`."""
 
-from webapp.runs.models.attempt import Attempt, HostAction, SettingChange, TargetLock
-from webapp.runs.models.history import Note, Transition
+from webapp.runs.models.attempt import Attempt, HostAction, Note, SettingChange, TargetLock, Transition
 from webapp.runs.models.run import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
@@ -9,12 +8,13 @@ from webapp.runs.models.run import (
     OPEN_RUN_STATES,
     AttemptKind,
     AttemptState,
+    FurtherTarget,
     Priority,
     Run,
     RunState,
+    Trial,
     TrialState,
 )
-from webapp.runs.models.trial import FurtherTarget, Trial
 
 __all__ = [
     "ACTIVE_ATTEMPT_STATES",
