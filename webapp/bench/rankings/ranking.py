@@ -104,7 +104,7 @@ def _names(source: Source, ranked: Ranked) -> Iterator[tuple[tuple[str, ...], st
 
 
 def rank(question: Question) -> Ranking:
-    """At most fourteen queries, whatever the number of drives and results."""
+    """At most fifteen queries, whatever the number of drives and results."""
     whole = read_catalogue()
     catalogue = whole.admitted(question.filter)
     load = chosen_load(question, catalogue)
