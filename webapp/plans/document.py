@@ -189,7 +189,7 @@ def _all_factors(part: Part | None) -> dict[str, str]:
     """Those of the part and of its streams: `reader.iodepth`."""
     if part is None:
         return {}
-    of_streams = {f"{one.name}.{name}": text for one in part.streams for name, text in one.factors.items()}
+    of_streams = {f"{stream.name}.{name}": text for stream in part.streams for name, text in stream.factors.items()}
     return part.factors | of_streams
 
 
@@ -331,7 +331,7 @@ def _part(part: Part) -> dict[str, object]:
         shown["on"] = list(part.on)
     rules = {"rules": list(part.rules)} if part.rules else {}
     before = {"before": list(part.before)} if part.before else {}
-    streams = {"streams": {one.name: _sorted(one.factors) for one in part.streams}} if part.streams else {}
+    streams = {"streams": {stream.name: _sorted(stream.factors) for stream in part.streams}} if part.streams else {}
     return shown | before | {"factors": _sorted(part.factors)} | streams | rules
 
 

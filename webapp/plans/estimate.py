@@ -133,8 +133,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
     clock = Clock(targets, experience or {}, one_at_a_time=one_at_a_time)
     for trial, count in expansion.distinct:
         clock.add_trial(trial, count)
-    for one in files:
-        clock.add_files(one)
+    for file_set in files:
+        clock.add_files(file_set)
     built = {build: target for used in builds for target, build in used.items()}
     for build, target in built.items():
         clock.add_build(target, build.layout)
@@ -157,7 +157,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         open_ended=frozenset(
             stream.target_id for trial, _ in expansion.distinct for stream in trial.streams if _is_open(stream.workload)
         ),
-        space_bytes=sum(one.space_bytes for one in files if not one.build),
+        space_bytes=sum(file_set.space_bytes for file_set in files if not file_set.build),
         layouts_built=len(built),
         unknown_builds=clock.unknown_builds,
         settings_changed=_settings(expansion.trials, targets),
@@ -186,11 +186,11 @@ class Speeds:
     @staticmethod
     def of(measured: Iterable[tuple[Point, float]]) -> "Speeds":
         """From points that write and their bytes/s."""
-        found: dict[tuple[Kind, Value], float] = {}
+        rates: dict[tuple[Kind, Value], float] = {}
         for point, rate in measured:
             for key in ((kind_of(point), point.get("block_size")), (kind_of(point), None)):
-                found[key] = max(found.get(key, 0.0), rate)
-        return Speeds(found)
+                rates[key] = max(rates.get(key, 0.0), rate)
+        return Speeds(rates)
 
     def at(self, point: Point) -> float | None:
         kind = kind_of(point)
@@ -225,7 +225,7 @@ def written_expected(
 ) -> dict[str, Expected]:
     """Expected bytes by target id, with those before measurements, if the bound is not exact and all timed trials have
     earlier results."""
-    found: dict[str, Expected] = {}
+    expected: dict[str, Expected] = {}
     unknown: set[str] = set()
     exact = dict(written_before)
     for trial, count, stream in ((each, n, stream) for each, n in expansion.distinct for stream in each.streams):
@@ -246,11 +246,11 @@ def written_expected(
             unknown.add(target)
             continue
         written = min(written_by(work), work.load_bytes + round(work.time_s * rate))
-        before = found.get(target, Expected(0, by_model=False))
-        found[target] = Expected(before.bytes + count * written, before.by_model or own is None)
+        before = expected.get(target, Expected(0, by_model=False))
+        expected[target] = Expected(before.bytes + count * written, before.by_model or own is None)
     return {
-        target: Expected(told.bytes + exact.get(target, 0), told.by_model)
-        for target, told in found.items()
+        target: Expected(each.bytes + exact.get(target, 0), each.by_model)
+        for target, each in expected.items()
         if target not in unknown
     }
 

@@ -151,10 +151,10 @@ class Places:
     @cached_property
     def _of_hosts(self) -> list[list[TargetFacts]]:
         """Targets of one host and kind, in the chosen order."""
-        found: dict[tuple[str, TargetKind], list[TargetFacts]] = {}
+        targets_by_place: dict[tuple[str, TargetKind], list[TargetFacts]] = {}
         for target in filter(self._runs, self.targets):
-            found.setdefault((target.host_id, target.kind), []).append(target)
-        return list(found.values())
+            targets_by_place.setdefault((target.host_id, target.kind), []).append(target)
+        return list(targets_by_place.values())
 
     @cached_property
     def _candidates(self) -> list[list[TargetFacts]]:
@@ -162,11 +162,11 @@ class Places:
         first of each host, the second of each host, and so on."""
         if not self._over_hosts:
             return self._of_hosts
-        found: dict[tuple[TargetKind, int], list[TargetFacts]] = {}
+        targets_by_place: dict[tuple[TargetKind, int], list[TargetFacts]] = {}
         for of_host in self._of_hosts:
             for place, target in enumerate(of_host):
-                found.setdefault((target.kind, place), []).append(target)
-        return list(found.values())
+                targets_by_place.setdefault((target.kind, place), []).append(target)
+        return list(targets_by_place.values())
 
     @property
     def _first_candidates(self) -> list[list[TargetFacts]]:
@@ -176,10 +176,10 @@ class Places:
         return list({targets[0].kind: targets for targets in reversed(self._candidates)}.values())[::-1]
 
     def _chosen(self, targets: Sequence[TargetFacts]) -> str:
-        count, one = len(targets), len(targets) == 1
+        count, is_one = len(targets), len(targets) == 1
         if self._over_hosts:
-            return f"the {count} {'host' if one else 'hosts'} of which {_named(targets)} are chosen"
-        return f"the {count} {_named(targets)} that {'is' if one else 'are'} chosen on {_host(targets)}"
+            return f"the {count} {'host' if is_one else 'hosts'} of which {_named(targets)} are chosen"
+        return f"the {count} {_named(targets)} that {'is' if is_one else 'are'} chosen on {_host(targets)}"
 
     def _runs(self, target: TargetFacts) -> bool:
         return target.kind in self.grid.kinds
@@ -236,8 +236,8 @@ class Places:
 
 
 def _named(targets: Sequence[TargetFacts]) -> str:
-    many, one = _KIND_WORDS[targets[0].kind]
-    return many if len(targets) > 1 else one.removeprefix("a ")
+    many, single = _KIND_WORDS[targets[0].kind]
+    return many if len(targets) > 1 else single.removeprefix("a ")
 
 
 def _host(targets: Sequence[TargetFacts]) -> str:
@@ -325,11 +325,11 @@ class Expansion:
         """One trial of each point on its targets with the same steps before it, and the number of such trials."""
         keys = [(trial.point_key, trial.target_ids, trial.before) for trial in self.trials]
         counts = Counter(keys)
-        found = dict(zip(keys, self.trials, strict=True))
-        return tuple((trial, counts[key]) for key, trial in found.items())
+        trial_by_key = dict(zip(keys, self.trials, strict=True))
+        return tuple((trial, counts[key]) for key, trial in trial_by_key.items())
 
 
-class _Found(NamedTuple):
+class _RunnablePoint(NamedTuple):
     """A point with derived values that are the same for all targets and repeats."""
 
     point: Point
@@ -347,7 +347,7 @@ class _Cell(NamedTuple):
     part: Part
     targets: Group
     target_ids: tuple[str, ...]
-    found: _Found
+    runnable: _RunnablePoint
 
 
 def expand(
@@ -362,13 +362,13 @@ def expand(
     total = document.repeats * sum(place.cells for place in places)
     over = next((grid.over for grid in grids if grid.over), too_many_trials(total) if total > MAX_TRIALS else "")
     if problems or over:
-        too_large = bool(over) or any(one.code == TOO_LARGE for grid in grids for one in grid.found)
+        too_large = bool(over) or any(problem.code == TOO_LARGE for grid in grids for problem in grid.found)
         problems = [*dict.fromkeys(problems[:MAX_PROBLEMS]), *([over] if over else [])]
         return Expansion((), skipped, tuple(problems), tuple(targets), too_large=too_large)
     cells, left_out, unfit = _cells(grids, places)
     skipped += tuple(left_out)
     spaces = tuple(
-        shared_spaces(Use(c.part_number, c.found.layout, _on_each(c.targets, c.found.workloads)) for c in cells)
+        shared_spaces(Use(c.part_number, c.runnable.layout, _on_each(c.targets, c.runnable.workloads)) for c in cells)
     )
     unfit += [space.words for space in spaces if space.always]
     if document.goal and cells and min(Counter(cell.target_ids for cell in cells).values()) < 2:
@@ -389,7 +389,7 @@ def _budget(document: PlanDocument, cells: Sequence[_Cell]) -> int | None:
     """The same on all targets, from the one with the most combinations."""
     if not document.goal or not cells:
         return None
-    trial_s = min(workload.least_time_s for cell in cells for workload in cell.found.workloads)
+    trial_s = min(workload.least_time_s for cell in cells for workload in cell.runnable.workloads)
     sharing = Counter(host for _, host in {(target.id, target.host_id) for cell in cells for target in cell.targets})
     combinations = max(Counter(cell.target_ids for cell in cells).values())
     return budget_of(document, combinations, trial_s, max(sharing.values()))
@@ -447,23 +447,23 @@ class _PartCells:
     def fill(self, grid: PartGrid, place: Places) -> None:
         points = grid.points if place.groups else []
         relative = is_relative(points)
-        found = [] if relative else list(self._found(points))
+        runnable = [] if relative else list(self._runnable(points))
         for group in place.groups:
             target_ids = tuple(target.id for target in group)
-            for one in self._sized(points, group) if relative else found:
-                if target_count(one.point) == len(group) and self._fits(group, one):
-                    self.cells.append(_Cell(self.number, self.part, group, target_ids, one))
+            for candidate in self._sized(points, group) if relative else runnable:
+                if target_count(candidate.point) == len(group) and self._fits(group, candidate):
+                    self.cells.append(_Cell(self.number, self.part, group, target_ids, candidate))
                 if len(self.problems) >= MAX_PROBLEMS:
                     return
 
-    def _sized(self, points: Sequence[Point], group: Group) -> list[_Found]:
+    def _sized(self, points: Sequence[Point], group: Group) -> list[_RunnablePoint]:
         try:
-            return list(self._found(sized(points, group)))
+            return list(self._runnable(sized(points, group)))
         except SizeUnknown as unknown:
             self.problems[str(unknown)] = None
             return []
 
-    def _found(self, points: Sequence[Point]) -> Iterator[_Found]:
+    def _runnable(self, points: Sequence[Point]) -> Iterator[_RunnablePoint]:
         """The points that the contract allows."""
         for point in points:
             try:
@@ -473,29 +473,31 @@ class _PartCells:
                 continue
             settings = settings_of(point)
             shared = self._settings.setdefault(tuple(settings.items()), settings)
-            yield _Found(point, point_key(point), workloads, shared, layout_of(point), steps_of(point))
+            yield _RunnablePoint(point, point_key(point), workloads, shared, layout_of(point), steps_of(point))
 
-    def _fits(self, group: Group, one: _Found) -> bool:
+    def _fits(self, group: Group, candidate: _RunnablePoint) -> bool:
         """Whether the point can run on the targets. If not, add the reasons to `invalid` or `problems`."""
-        kind = made_kind(group[0].kind, one.layout)
-        on_each = _on_each(group, one.workloads)
-        if reasons := self._invalid(one, on_each[0][1], kind):
+        kind = made_kind(group[0].kind, candidate.layout)
+        on_each = _on_each(group, candidate.workloads)
+        if reasons := self._invalid(candidate, on_each[0][1], kind):
             self.invalid.update(reasons)
             return False
         unfit = [
             text
             for target, works in on_each
-            for text in self._fitness.problems(works, one.settings, target, one.layout, one.steps.first)
+            for text in self._fitness.problems(
+                works, candidate.settings, target, candidate.layout, candidate.steps.first
+            )
         ]
-        if len(one.settings) * len(group) > MAX_SETTINGS:
-            unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
+        if len(candidate.settings) * len(group) > MAX_SETTINGS:
+            unfit.append(f"{len(candidate.settings)} settings of {len(group)} targets at once are too many.")
         self.problems |= dict.fromkeys(unfit)
         return not unfit
 
-    def _invalid(self, one: _Found, on_first: Workloads, kind: TargetKind) -> list[str]:
+    def _invalid(self, candidate: _RunnablePoint, on_first: Workloads, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
-        own = [text for work in one.workloads for text in self._fitness.combination_problems(work, kind)]
-        return own + verification_problems(on_first, kind) + array_problems(one.workloads, one.layout)
+        own = [text for work in candidate.workloads for text in self._fitness.combination_problems(work, kind)]
+        return own + verification_problems(on_first, kind) + array_problems(candidate.workloads, candidate.layout)
 
 
 def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Workloads]]:
@@ -508,12 +510,12 @@ def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Work
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
     orders: Sequence[Sequence[int]] = [range(len(cells))] * document.repeats
     if document.order is Order.RANDOMISED:
-        placed = [Cell(cell.part_number, cell.target_ids, cell.found.point, cell.found.key) for cell in cells]
+        placed = [Cell(cell.part_number, cell.target_ids, cell.runnable.point, cell.runnable.key) for cell in cells]
         orders = shuffled_blocks(placed, document.repeats, seed, _COSTLY)
     blocks = [(block, cells[index]) for block, order in enumerate(orders, start=1) for index in order]
-    blocks.sort(key=lambda one: is_share(one[1].found.point))
-    if any(cell.found.steps.once for cell in cells):
-        blocks.sort(key=lambda one: one[1].part_number)
+    blocks.sort(key=lambda planned: is_share(planned[1].runnable.point))
+    if any(cell.runnable.steps.once for cell in cells):
+        blocks.sort(key=lambda planned: planned[1].part_number)
     return tuple(in_order(_trial(cell, block, index) for index, (block, cell) in enumerate(blocks)))
 
 
@@ -530,8 +532,8 @@ def in_order(trials: Iterable[PlannedTrial]) -> Iterator[PlannedTrial]:
 
 def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:
     """Its steps depend on the order: see `in_order`."""
-    found = cell.found
-    workloads = found.workloads if block == 1 else tuple(_seeded(each, block) for each in found.workloads)
+    runnable = cell.runnable
+    workloads = runnable.workloads if block == 1 else tuple(_seeded(each, block) for each in runnable.workloads)
     return PlannedTrial(
         index=index,
         block=block,
@@ -539,13 +541,13 @@ def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:
         part=cell.part.name,
         target_id=cell.target_ids[0],
         further_ids=cell.target_ids[1:],
-        point=found.point,
-        point_key=found.key,
+        point=runnable.point,
+        point_key=runnable.key,
         workloads=workloads,
-        settings=found.settings,
-        drop_caches=bool(found.point.get("drop_caches")),
-        kind=made_kind(cell.targets[0].kind, found.layout),
-        layout=found.layout,
+        settings=runnable.settings,
+        drop_caches=bool(runnable.point.get("drop_caches")),
+        kind=made_kind(cell.targets[0].kind, runnable.layout),
+        layout=runnable.layout,
     )
 
 

@@ -136,10 +136,10 @@ def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence
 def missing_parts(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[str]:
     """What a host does not support, such as `store1: layouts with md (package mdadm)`. Hosts without a report are left
     out."""
-    offered = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
+    host_offers = {str(target.pk): (target.host.slug, capabilities(target.host)) for target in targets}
     missing = set()
     for trial in _distinct(trials):
-        for host, offer in (offered[id_] for id_ in trial.target_ids):
+        for host, offer in (host_offers[id_] for id_ in trial.target_ids):
             missing |= {f"{host}: {lack}" for lack in _lacks(trial, offer)} if offer else set()
     return sorted(missing)
 
@@ -161,16 +161,16 @@ def _parts(trial: PlannedTrial) -> tuple[object, ...]:
     return trial.target_ids, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
 
 
-def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
-    lacks = [lack for work in trial.workloads for lack in _missing(work, offered)]
+def _lacks(trial: PlannedTrial, offer: Capabilities) -> list[str]:
+    lacks = [lack for work in trial.workloads for lack in _missing(work, offer)]
     if trial.layout:
-        lacks += [f"layouts with {with_package(part)}" for part in needed(trial.layout) if part not in offered.layouts]
-    return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
+        lacks += [f"layouts with {with_package(part)}" for part in needed(trial.layout) if part not in offer.layouts]
+    return lacks + [f"setting {name}" for name in trial.settings if name not in offer.settings]
 
 
-def _missing(work: AnyWorkload, offered: Capabilities) -> list[str]:
-    lacks = missing_features(work, offered.engines)
-    if work.engine not in offered.engines and (words := installation_words(work)):
+def _missing(work: AnyWorkload, offer: Capabilities) -> list[str]:
+    lacks = missing_features(work, offer.engines)
+    if work.engine not in offer.engines and (words := installation_words(work)):
         return [f"{lack} ({words})" for lack in lacks]
     return lacks
 

@@ -103,13 +103,13 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _conditions(text: str) -> Conditions:
-    found = {}
+    levels_by_factor = {}
     for condition in _NEXT.split(text):
         name, equals, levels = (piece.strip() for piece in condition.partition("="))
         if not equals or not name or not levels:
             raise RuleRefused(f"`{condition.strip()}` is not a condition; write it like `ioengine=psync`.")
-        found[name] = levels
-    return found
+        levels_by_factor[name] = levels
+    return levels_by_factor
 
 
 _OF_TARGETS = (AT_ONCE, HOSTS_AT_ONCE, STREAMS, STREAMS_ON)

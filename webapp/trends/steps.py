@@ -100,12 +100,12 @@ def _steps(values: tuple[float, ...]) -> tuple[int, ...]:
 
 
 def _inside(series: Series, random: np.random.Generator, like: Noise | None) -> list[int]:
-    found = _ends(series, random, like)
-    if not found:
+    ends = _ends(series, random, like)
+    if not ends:
         return []
-    parts = pairwise([0, *found, len(series)])
+    parts = pairwise([0, *ends, len(series)])
     inner = [start + step for start, end in parts for step in _inside(series[start:end], random, like)]
-    return sorted([*found, *inner])
+    return sorted([*ends, *inner])
 
 
 def _ends(series: Series, random: np.random.Generator, like: Noise | None) -> list[int]:
@@ -118,11 +118,11 @@ def _ends(series: Series, random: np.random.Generator, like: Noise | None) -> li
     inside = [at for at in (start, end) if 0 < at < len(series)]
     if len(inside) < 2:
         return inside
-    kept = [
+    certain = [
         *([start] if _differs(series[:end], start, random) else []),
         *([end] if _differs(series[start:], end - start, random) else []),
     ]
-    return kept or [max(inside, key=lambda at: _split_scores(series[None, :], at)[0])]
+    return certain or [max(inside, key=lambda at: _split_scores(series[None, :], at)[0])]
 
 
 def _best_pieces(series: Series) -> list[tuple[float, int, int]]:

@@ -137,8 +137,8 @@ def summarise(plan: Plan, target: Target) -> Summary | None:
     metric = _metric(runs[-1:], target)
     history = read_history(runs, target, metric)
     keys = frozenset(key for run in history.runs for key, _ in run.values.cells)
-    found = trend(history, metric, keys)
-    return _summary(found, target) if found.runs else None
+    target_trend = trend(history, metric, keys)
+    return _summary(target_trend, target) if target_trend.runs else None
 
 
 def _metric(newest: Sequence[Run], target: Target) -> Metric:
@@ -146,37 +146,37 @@ def _metric(newest: Sequence[Run], target: Target) -> Metric:
     return default_metric(trials.order_by("point_key").distinct("point_key").values_list("point", flat=True))
 
 
-def _summary(found: Trend, target: Target) -> Summary:
-    shown = found.runs[-SHOWN_RUNS:]
-    first = len(found.runs) - len(shown)
-    last = found.steps[-1] if found.steps else None
-    at = found.runs.index(last.after) - first if last else 0
-    level = last.old_level if last else math.exp(fmean(math.log(run.value) for run in found.runs))
+def _summary(target_trend: Trend, target: Target) -> Summary:
+    shown = target_trend.runs[-SHOWN_RUNS:]
+    first = len(target_trend.runs) - len(shown)
+    last = target_trend.steps[-1] if target_trend.steps else None
+    at = target_trend.runs.index(last.after) - first if last else 0
+    level = last.old_level if last else math.exp(fmean(math.log(run.value) for run in target_trend.runs))
     step = None
     if last and at >= 0:
         step = Step(
             run=at,
             at=last.after.at,
             ratio=last.ratio,
-            better=(last.ratio < 1) == found.metric.lower_is_better,
+            better=(last.ratio < 1) == target_trend.metric.lower_is_better,
             changed=tuple(change.label for change in last.changed),
         )
     elif last:
         level = last.new_level
     return Summary(
-        metric=found.metric.key,
+        metric=target_trend.metric.key,
         values=tuple(run.value for run in shown),
         times=tuple(run.at for run in shown),
         level=level,
-        spread=_spread(found),
+        spread=_spread(target_trend),
         step=step,
-        state=_state(found, target, step),
+        state=_state(target_trend, target, step),
     )
 
 
-def _spread(found: Trend) -> float | None:
-    logs = [math.log(run.value) for run in found.runs]
-    ends = [0, *(found.runs.index(step.after) for step in found.steps), len(logs)]
+def _spread(target_trend: Trend) -> float | None:
+    logs = [math.log(run.value) for run in target_trend.runs]
+    ends = [0, *(target_trend.runs.index(step.after) for step in target_trend.steps), len(logs)]
     levels = [logs[start:end] for start, end in pairwise(ends) if end > start]
     freedom = len(logs) - len(levels)
     if freedom < 2:
@@ -184,13 +184,13 @@ def _spread(found: Trend) -> float | None:
     return math.sqrt(sum((value - fmean(level)) ** 2 for level in levels for value in level) / freedom)
 
 
-def _state(found: Trend, target: Target, step: Step | None) -> State:
-    newest = Result.objects.filter(run=found.runs[-1].run.pk, target=target, invalid=False)
+def _state(target_trend: Trend, target: Target, step: Step | None) -> State:
+    newest = Result.objects.filter(run=target_trend.runs[-1].run.pk, target=target, invalid=False)
     if newest.filter(steadiness=Verdict.STALLED).exists():
         return State.FROZE
     if step:
         return State.FASTER if step.better else State.SLOWER
-    return State.SHORT if found.runs_missing else State.STEADY
+    return State.SHORT if target_trend.runs_missing else State.STEADY
 
 
 def summaries(host: Host | None = None, newest: Run | None = None) -> list[Row]:

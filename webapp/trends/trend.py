@@ -42,11 +42,11 @@ class Change:
 
 def facts_of(runs: Sequence[RunHistory], keys: Set[str]) -> list[RunFacts]:
     """The facts of each run at these points. One query at most."""
-    facts = FACTS.get({digest: digest for one in runs for digest, _ in one.values.observed if digest})
+    facts = FACTS.get({digest: digest for run_history in runs for digest, _ in run_history.values.observed if digest})
     made: list[RunFacts] = []
-    for one in runs:
-        texts_by_name: dict[str, set[str]] = {PLAN_VERSION: {str(one.run.version.number)}}
-        for (digest, engine), measured in one.values.observed.items():
+    for run_history in runs:
+        texts_by_name: dict[str, set[str]] = {PLAN_VERSION: {str(run_history.run.version.number)}}
+        for (digest, engine), measured in run_history.values.observed.items():
             texts = {**facts.get(digest, {}), ENGINE_VERSION: engine}
             for name, text in texts.items() if not keys.isdisjoint(measured) else ():
                 if text and name not in _DIFFERENT_EACH_TIME:
@@ -151,48 +151,52 @@ def trend(history: History, metric: Metric, keys: Set[str], direction: str = "")
     """Of the points with these keys, in one direction or ("") in all. One query at most."""
     left_out: list[LeftOut] = []
     complete: list[RunHistory] = []
-    for one in history.runs:
-        why = _why_left_out(one, keys, direction)
+    for run_history in history.runs:
+        why = _why_left_out(run_history, keys, direction)
         if why:
-            left_out.append(LeftOut(_name(one.run), why))
+            left_out.append(LeftOut(_name(run_history.run), why))
         elif why is not None:
-            complete.append(one)
-    kept, common = _shared(complete, keys, direction, left_out)
-    changed = changes(facts_of(kept, {key for key, _ in common}))
-    runs = [_value(one, common, metric, own) for one, own in zip(kept, changed, strict=True)]
-    newest = _cells(kept[-1], keys, direction) if kept else set()
+            complete.append(run_history)
+    comparable, common = _shared(complete, keys, direction, left_out)
+    changed = changes(facts_of(comparable, {key for key, _ in common}))
+    runs = [_value(run_history, common, metric, own) for run_history, own in zip(comparable, changed, strict=True)]
+    newest = _cells(comparable[-1], keys, direction) if comparable else set()
     return Trend(
         metric=metric,
         runs=runs,
         steps=_steps(runs),
-        cells=[_cell_trend(cell, kept, history.points) for cell in common],
+        cells=[_cell_trend(cell, comparable, history.points) for cell in common],
         other_cells=len(newest) - len(common),
         left_out=sorted(left_out, key=lambda each: each.run.number),
-        invalid_results=sum(_invalid(one, history.points.keys() - keys, direction) for one in history.runs),
+        invalid_results=sum(
+            _invalid(run_history, history.points.keys() - keys, direction) for run_history in history.runs
+        ),
     )
 
 
-def _why_left_out(one: RunHistory, keys: Collection[str], direction: str) -> str | None:
+def _why_left_out(run_history: RunHistory, keys: Collection[str], direction: str) -> str | None:
     """ "" if the run is complete; None if it did not plan any of these points."""
-    wanted = one.values.planned.intersection(keys)
-    measured = {key for key, _ in _cells(one, keys, direction)}
+    wanted = run_history.values.planned.intersection(keys)
+    measured = {key for key, _ in _cells(run_history, keys, direction)}
     if not wanted:
         return None
     if not measured:
         return NO_VALUES
     # A point may lack the chosen direction altogether, so only points without any value count as missing.
-    missing = wanted - measured if not direction else wanted - {key for key, _ in one.values.cells}
+    missing = wanted - measured if not direction else wanted - {key for key, _ in run_history.values.cells}
     return INCOMPLETE if missing else ""
 
 
-def _cells(one: RunHistory, keys: Collection[str], direction: str) -> set[Cell]:
-    return {cell for cell in one.values.cells if cell[0] in keys and direction in ("", cell[1])}
+def _cells(run_history: RunHistory, keys: Collection[str], direction: str) -> set[Cell]:
+    return {cell for cell in run_history.values.cells if cell[0] in keys and direction in ("", cell[1])}
 
 
-def _invalid(one: RunHistory, others: Collection[str], direction: str) -> int:
+def _invalid(run_history: RunHistory, others: Collection[str], direction: str) -> int:
     """Invalid results in this direction, without those at other points than the chosen ones."""
     return sum(
-        count for (key, way), count in one.values.invalid.items() if key not in others and direction in ("", way)
+        count
+        for (key, way), count in run_history.values.invalid.items()
+        if key not in others and direction in ("", way)
     )
 
 
@@ -200,52 +204,54 @@ def _shared(
     complete: Sequence[RunHistory], keys: Collection[str], direction: str, left_out: list[LeftOut]
 ) -> tuple[list[RunHistory], list[Cell]]:
     """The newest run and all that share at least half of its cells; the cells that all of these have."""
-    kept: list[RunHistory] = []
+    comparable: list[RunHistory] = []
     common: set[Cell] = set()
     least = 0.0
-    for one in reversed(complete):
-        cells = _cells(one, keys, direction)
-        shared = common & cells if kept else cells
+    for run_history in reversed(complete):
+        cells = _cells(run_history, keys, direction)
+        shared = common & cells if comparable else cells
         least = least or MIN_SHARED * len(cells)
         if len(shared) < least:
-            left_out.append(LeftOut(_name(one.run), OTHER_POINTS))
+            left_out.append(LeftOut(_name(run_history.run), OTHER_POINTS))
             continue
-        kept.insert(0, one)
+        comparable.insert(0, run_history)
         common = shared
-    order = list(kept[-1].values.cells) if kept else []
-    return kept, [cell for cell in order if cell in common]
+    order = list(comparable[-1].values.cells) if comparable else []
+    return comparable, [cell for cell in order if cell in common]
 
 
 def _name(run: Run) -> RunName:
     return RunName(run.pk, run.number, run.state)
 
 
-def _value(one: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
+def _value(run_history: RunHistory, common: Sequence[Cell], metric: Metric, changed: tuple[Change, ...]) -> RunValue:
     """The interval is that of blocks: repeats of all cells (`analysis.claims`)."""
     sums = Influences()
     logs = [
-        {(one.run.number, repeat): math.log(value) for repeat, value in one.values.cells[cell].items()}
+        {(run_history.run.number, repeat): math.log(value) for repeat, value in run_history.values.cells[cell].items()}
         for cell in common
     ]
     mean = math.fsum(sums.add(each, 1 / len(common)) for each in logs)
-    zeros = sum(one.values.zeros.get(cell, 0) for cell in common)
+    zeros = sum(run_history.values.zeros.get(cell, 0) for cell in common)
     low = high = None
     if sums.least > 1:
         coarse = BUCKET_WIDTH / 2 if metric.column in PERCENTILES else 0.0
         half = max(student_t(sums.least - 1) * math.sqrt(sums.variance(len(sums))), coarse)
         low, high = math.exp(mean - half), math.exp(mean + half)
-    return RunValue(_name(one.run), one.at, math.exp(mean), low, high, sums.least, changed, zeros)
+    return RunValue(_name(run_history.run), run_history.at, math.exp(mean), low, high, sums.least, changed, zeros)
 
 
 def _steps(runs: Sequence[RunValue]) -> list[Step]:
-    logs = [math.log(one.value) for one in runs]
-    found = steps(logs)
-    ends = [0, *found, len(runs)]
+    logs = [math.log(run.value) for run in runs]
+    starts = steps(logs)
+    ends = [0, *starts, len(runs)]
     levels = [math.exp(fmean(logs[start:end])) for start, end in pairwise(ends) if end > start]
-    return [Step(runs[at - 1], runs[at], levels[place], levels[place + 1]) for place, at in enumerate(found)]
+    return [Step(runs[at - 1], runs[at], levels[place], levels[place + 1]) for place, at in enumerate(starts)]
 
 
-def _cell_trend(cell: Cell, kept: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
+def _cell_trend(cell: Cell, comparable: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
     key, direction = cell
-    first, last = (geometric_mean(one.values.cells[cell].values()) for one in (kept[0], kept[-1]))
+    first, last = (
+        geometric_mean(run_history.values.cells[cell].values()) for run_history in (comparable[0], comparable[-1])
+    )
     return CellTrend(points[key], direction, first, last)

@@ -59,9 +59,9 @@ def find(charts: Charts) -> Iterator[Finding]:
         if facts.get(MODEL):
             equals.setdefault(tuple(facts.get(name, "") for name in SPECIFICATION), set()).add(key)
     for keys in equals.values():
-        parts = [part for index in range(len(comparison.panels)) if (part := _apart(charts, index, keys))]
-        for apart in dict.fromkeys(part.keys for part in parts):
-            yield _finding(charts, [part for part in parts if part.keys == apart])
+        parts = [part for index in range(len(comparison.panels)) if (part := _standouts(charts, index, keys))]
+        for keys_of_part in dict.fromkeys(part.keys for part in parts):
+            yield _finding(charts, [part for part in parts if part.keys == keys_of_part])
 
 
 def _has_other_factors(charts: Charts) -> bool:
@@ -70,7 +70,7 @@ def _has_other_factors(charts: Charts) -> bool:
     return not confounding <= recorded
 
 
-def _apart(charts: Charts, index: int, equals: set[str]) -> _Apart | None:
+def _standouts(charts: Charts, index: int, equals: set[str]) -> _Apart | None:
     panel, margin = charts.comparison.panels[index], log1p(charts.comparison.margin)
     baseline = next((series.key for series in panel.series if series.is_baseline), "")
     ratios = {
@@ -80,24 +80,24 @@ def _apart(charts: Charts, index: int, equals: set[str]) -> _Apart | None:
     }
     if baseline not in equals or not ratios:
         return None
-    apart = {key: ratio for key, ratio in ratios.items() if ratio.better is not None and abs(_log(ratio)) > margin}
-    alike = {key: ratio for key, ratio in ratios.items() if key not in apart}
-    if not apart or len({ratio.better for ratio in apart.values()}) > 1:
+    standouts = {key: ratio for key, ratio in ratios.items() if ratio.better is not None and abs(_log(ratio)) > margin}
+    alike = {key: ratio for key, ratio in ratios.items() if key not in standouts}
+    if not standouts or len({ratio.better for ratio in standouts.values()}) > 1:
         return None
     if alike:
-        has_majority = len(apart) <= len(alike) and _spread([0.0, *map(_log, alike.values())]) <= margin
-        return _made(index, apart, {baseline, *alike}, _span(apart)) if has_majority else None
-    ratio = _span(apart)
-    if len(apart) == 1 and (ratio.value > 1) is charts.metric.lower_is_better:  # of two, the slower one is named
-        return _made(index, apart, {baseline}, ratio)
-    if _spread([*map(_log, apart.values())]) > margin:
+        has_majority = len(standouts) <= len(alike) and _spread([0.0, *map(_log, alike.values())]) <= margin
+        return _made(index, standouts, {baseline, *alike}, _span(standouts)) if has_majority else None
+    ratio = _span(standouts)
+    if len(standouts) == 1 and (ratio.value > 1) is charts.metric.lower_is_better:  # of two, the slower one is named
+        return _made(index, standouts, {baseline}, ratio)
+    if _spread([*map(_log, standouts.values())]) > margin:
         return None
     inverse = Ratio(1 / ratio.value, 1 / (ratio.high or 1.0), 1 / (ratio.low or 1.0))
-    return replace(_made(index, apart, set(apart), inverse), keys=frozenset({baseline}))
+    return replace(_made(index, standouts, set(standouts), inverse), keys=frozenset({baseline}))
 
 
-def _made(index: int, apart: Mapping[str, BaselineRatio], others: set[str], ratio: Ratio) -> _Apart:
-    return _Apart(index, frozenset(apart), frozenset(others), ratio, min(part.n for part in apart.values()))
+def _made(index: int, standouts: Mapping[str, BaselineRatio], others: set[str], ratio: Ratio) -> _Apart:
+    return _Apart(index, frozenset(standouts), frozenset(others), ratio, min(part.n for part in standouts.values()))
 
 
 def _log(against: BaselineRatio) -> float:
@@ -116,10 +116,10 @@ def _span(ratios: Mapping[str, BaselineRatio]) -> Ratio:
 
 
 def _finding(charts: Charts, parts: Sequence[_Apart]) -> Finding:
-    comparison, apart = charts.comparison, parts[0].keys
+    comparison, standouts = charts.comparison, parts[0].keys
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     others = [key for key in names if any(key in part.others for part in parts)]
-    odd, model = [names[key] for key in names if key in apart], charts.equipment[others[0]][MODEL]
+    odd, model = [names[key] for key in names if key in standouts], charts.equipment[others[0]][MODEL]
     if len(others) == 1:
         who = f"{odd[0]} differs from {names[others[0]]} (both {model})"
     else:
@@ -129,12 +129,12 @@ def _finding(charts: Charts, parts: Sequence[_Apart]) -> Finding:
         f"{charts.panel_name(part.panel)} {shown(part.ratio.value, form)} ({interval(part.ratio, form)})".strip()
         for part in parts
     ]
-    sentence = f"{who}: {listed(words)} in {charts.subject}. {_facts(charts, apart, others)}."
+    sentence = f"{who}: {listed(words)} in {charts.subject}. {_facts(charts, standouts, others)}."
     marks = [
         Mark(panel=part.panel, series=place, first=series.cells[0].level, last=series.cells[-1].level)
         for part in parts
         for place, series in enumerate(comparison.panels[part.panel].series)
-        if series.key in apart
+        if series.key in standouts
     ]
     return charts.stated(
         FindingKind.ASYMMETRY, sentence, [part.n for part in parts], tuple(marks),
@@ -142,11 +142,11 @@ def _finding(charts: Charts, parts: Sequence[_Apart]) -> Finding:
     )  # fmt: skip
 
 
-def _facts(charts: Charts, apart: frozenset[str], others: Sequence[str]) -> str:
+def _facts(charts: Charts, standouts: frozenset[str], others: Sequence[str]) -> str:
     """`Firmware (2 against 1) and NUMA node (1 against 0) differ`"""
     differing = []
     for name in sorted({name for facts in charts.equipment.values() for name in facts} - _NAMES - VOLATILE):
-        mine, theirs = ({charts.equipment[key].get(name) for key in keys} for keys in (apart, others))
+        mine, theirs = ({charts.equipment[key].get(name) for key in keys} for keys in (standouts, others))
         if len(mine) == len(theirs) == 1 and mine != theirs:
             values = " against ".join(text or "unknown" for text in (*mine, *theirs))
             differing.append(f"{label_of_fact(name)} ({values})")

@@ -78,19 +78,19 @@ def _read_command(command: str, title: str, variables: Mapping[str, str]) -> Pla
     try:
         return read_job_file(job_file_of(command), title=title, variables=variables)
     except JobFileError as error:
-        raise JobFileError([replace(one, line=0) for one in error.problems]) from error
+        raise JobFileError([replace(problem, line=0) for problem in error.problems]) from error
 
 
 def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: bool) -> PlanDocument:
     """The plan with the values from the file's comments."""
-    said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
+    plan_fields: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
     if keep_title:
-        said.pop("title", None)
-    for name in said.keys() & set(_LISTS):
-        said[name] = [factor.strip() for factor in str(said[name]).split(",")]
+        plan_fields.pop("title", None)
+    for name in plan_fields.keys() & set(_LISTS):
+        plan_fields[name] = [factor.strip() for factor in str(plan_fields[name]).split(",")]
     try:
-        said |= read_budget(str(said["budget"])) if "budget" in said else {}
-        return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
+        plan_fields |= read_budget(str(plan_fields["budget"])) if "budget" in plan_fields else {}
+        return msgspec.convert(msgspec.to_builtins(document) | plan_fields, PlanDocument, strict=False)
     except (msgspec.ValidationError, ValueRefused) as error:
         at = next((line.number for line in lines if f"$.{line.option}" in str(error)), 0)
         raise JobFileError([JobProblem(at, "", f"This comment is not understood: {error}.")]) from error
@@ -189,10 +189,10 @@ def folded(points: Sequence[Texts]) -> list[Texts]:
     alike: dict[frozenset[str], list[Texts]] = {}
     for point in points:
         alike.setdefault(frozenset(point), []).append(point)
-    return [_said(grid) for group in alike.values() for grid in _grids(group)]
+    return [_without_defaults(grid) for group in alike.values() for grid in _grids(group)]
 
 
-def _said(grid: Texts) -> Texts:
+def _without_defaults(grid: Texts) -> Texts:
     """The point without default levels. Options and settings have none: only a part that names them has them."""
     return {name: text for name, text in grid.items() if text != _default(FACTORS[name])}
 
@@ -239,9 +239,9 @@ def _group(stage: Stage) -> _Group:
     stated = {line.option: line.value for line in stage[0].section.stated}
     kinds = tuple(kind.strip() for kind in stated.get("on", "").split(",") if kind.strip())
     streams = _stream_names([_stated_stream(job) or job.name for job in stage]) if len(stage) > 1 else ()
-    apart = len(stage) > 1 and len({job.file_names for job in stage if job.on_devices}) == len(stage)
+    on_own_devices = len(stage) > 1 and len({job.file_names for job in stage if job.on_devices}) == len(stage)
     return _Group(
-        stated.get("part", "")[:_NAME_LENGTH], kinds, streams, stated.get("streams_on", EACH if apart else "")
+        stated.get("part", "")[:_NAME_LENGTH], kinds, streams, stated.get("streams_on", EACH if on_own_devices else "")
     )
 
 
@@ -287,7 +287,7 @@ def _flat(points: Sequence[Sequence[Texts]], group: _Group) -> list[Texts]:
     shared = {name for name in names if all(_equal(name, stage) for stage in points)}
     shared |= {name for name in names if name not in OF_STREAMS}
     on = {STREAMS_ON: group.streams_on} if group.streams_on else {}
-    found = []
+    flat_points = []
     for stage in points:
         flat = {name: text for own in stage for name, text in own.items() if name in shared}
         flat |= {
@@ -296,8 +296,8 @@ def _flat(points: Sequence[Sequence[Texts]], group: _Group) -> list[Texts]:
             for name, text in own.items()
             if name not in shared
         }
-        found.append(flat | on)
-    return found
+        flat_points.append(flat | on)
+    return flat_points
 
 
 def _equal(name: str, stage: Sequence[Texts]) -> bool:
@@ -339,10 +339,14 @@ def _note(stages: Sequence[Stage]) -> str:
         for note in dict.fromkeys([*job.notes, *_beside(job, stage)]):
             by_note.setdefault(note, []).append(name)
     lines = [f"- {_named(note, named, len(placed))}." for note, named in by_note.items()]
-    said = [f"{name}: {job.text('description')}" for name, (job, _) in zip(names, placed, strict=True)]
-    said = [text for text in said if not text.endswith(": ")]
+    descriptions = [f"{name}: {job.text('description')}" for name, (job, _) in zip(names, placed, strict=True)]
+    descriptions = [text for text in descriptions if not text.endswith(": ")]
     whole = "\n".join(
-        [_HEAD, *(["", *said] if said else []), *(["Differences from fio:", "", *lines] if lines else [])]
+        [
+            _HEAD,
+            *(["", *descriptions] if descriptions else []),
+            *(["Differences from fio:", "", *lines] if lines else []),
+        ]
     )
     return whole[:_NOTE_LENGTH]
 

@@ -191,8 +191,8 @@ def _lost(options: Options, point: Point) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """The text as a section name: without brackets, comment signs and variables."""
-    kept = "".join(" " if character in "[];#$" or not character.isprintable() else character for character in text)
-    return " ".join(kept.split())[:80]
+    printable = "".join(" " if character in "[];#$" or not character.isprintable() else character for character in text)
+    return " ".join(printable.split())[:80]
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -200,5 +200,5 @@ def _unique(names: list[str]) -> list[str]:
     for name in names:
         wanted = name or "part"
         numbered = (f"{wanted} ({number})" for number in range(2, len(names) + 2))
-        made.append(next(one for one in (wanted, *numbered) if one not in made))
+        made.append(next(candidate for candidate in (wanted, *numbered) if candidate not in made))
     return made
