@@ -20,7 +20,7 @@ from webapp.bench.matching import Grid
 from webapp.bench.products import Product
 from webapp.bench.rankings.catalogue import Load, load_of
 from webapp.bench.rankings.question import Ranked
-from webapp.bench.rankings.rows import Products
+from webapp.bench.rankings.ranked_products import Products
 from webapp.bench.rankings.standings import Order, Standing, order_of
 from webapp.bench.workloads import P99, RATE, Panel, Workload
 from webapp.core.statistics import Summary, summarise

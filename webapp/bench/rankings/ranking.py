@@ -14,7 +14,7 @@ from webapp.bench.rankings.catalogue import (
 )
 from webapp.bench.rankings.groups import Cells, Group, cells_of, groups_of
 from webapp.bench.rankings.question import Question, Ranked, chosen_load
-from webapp.bench.rankings.rows import products_of, read
+from webapp.bench.rankings.ranked_products import products_of, read
 from webapp.bench.rankings.scores import MIN_WEIGHT, ScoreGroup, scores_of
 from webapp.bench.rankings.use_cases import USE_CASES, UseCase
 from webapp.bench.workloads import RATE
