@@ -133,9 +133,10 @@ def _refuse_if_opened(drives: Collection[Lease], *, strict: bool) -> None:
     A virtual machine may have a whole drive on which this host has found volumes of LVM.
     """
     reachable = {drive.path: _reachable((drive.name, *drive.twins)) for drive in drives}
-    everything = set[openers.Identity]().union(*(wanted | lower for wanted, lower in reachable.values()))
-    if not everything or not (openers.exports(everything, strict=strict) or openers.openers(everything, strict=strict)):
-        return
+    if len(reachable) > 1:  # one look at all processes, and one for each drive only if it finds any use
+        everything = set[openers.Identity]().union(*(wanted | lower for wanted, lower in reachable.values()))
+        if not openers.exports(everything, strict=strict) and not openers.openers(everything, strict=strict):
+            return
     for path, (wanted, lower) in reachable.items():
         openers.refuse_if_opened(path, wanted, lower=lower, strict=strict)
 
