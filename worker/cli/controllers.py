@@ -51,11 +51,18 @@ def run(options: argparse.Namespace, _paths: Paths) -> int:
 def _text(controller: Controller) -> str:
     head = f"{controller.model} {controller.address}, firmware {controller.firmware}, read with {controller.tool}"
     virtual = [
-        (each.number, each.level, _size(each.size_bytes), each.state, each.write_cache, ", ".join(each.drives))
+        (
+            each.number,
+            each.level,
+            formatting.size(each.size_bytes),
+            each.state,
+            each.write_cache,
+            ", ".join(each.drives),
+        )
         for each in controller.virtual_drives
     ]
     physical = [
-        (each.slot, each.model, _size(each.size_bytes), each.state, each.medium, each.interface)
+        (each.slot, each.model, formatting.size(each.size_bytes), each.state, each.medium, each.interface)
         for each in controller.physical_drives
     ]
     return "\n\n".join(
@@ -65,7 +72,3 @@ def _text(controller: Controller) -> str:
             formatting.table(("slot", "model", "size", "state", "medium", "interface"), physical) + "\n",
         )
     )
-
-
-def _size(size_bytes: int | None) -> str:
-    return "–" if size_bytes is None else formatting.size(size_bytes)

@@ -7,8 +7,10 @@ from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
-def size(count: float) -> str:
-    """Bytes in binary units: 1536 -> 1.5 KiB."""
+def size(count: float | None) -> str:
+    """Bytes in binary units: 1536 -> 1.5 KiB; a dash if unknown."""
+    if count is None:
+        return "–"
     for unit in _BYTES[:-1]:
         if abs(count) < 1024:
             return f"{_three_digits(count)} {unit}"

@@ -120,14 +120,14 @@ def _unnamed(layout: Layout) -> list[str]:
 
 
 def _drive(path: str) -> Drive:
-    return Drive(path, sysfs.size_bytes(path.rpartition("/")[2]) or UNKNOWN_DRIVE_BYTES)
+    name = sysfs.device_at(path)
+    return Drive(path, (sysfs.size_bytes(name) if name else 0) or UNKNOWN_DRIVE_BYTES)
 
 
 def _physical_block_bytes(drives: tuple[Drive, ...]) -> int:
     """The drives' largest physical block size; 4 KiB if none is known."""
-    names = [drive.path.rpartition("/")[2] for drive in drives]
-    known = [sysfs.number(name, "queue/physical_block_size") for name in names if sysfs.exists(name)]
-    return max([block for block in known if block] or [4096])
+    names = (sysfs.device_at(drive.path) for drive in drives)
+    return max((sysfs.number(name, "queue/physical_block_size") or 0 for name in names if name), default=0) or 4096
 
 
 def _lines(shown: Shown) -> list[str]:
@@ -145,13 +145,14 @@ def _command(step: Step) -> str:
 
 
 def _table(layouts: list[Shown]) -> str:
-    rows = [(each.layout, str(each.drives), f"{each.data_share:.0%}", _width(each), _aligned(each)) for each in layouts]
+    rows = [
+        (
+            each.layout,
+            str(each.drives),
+            f"{each.data_share:.0%}",
+            formatting.size(each.width_bytes),
+            ", ".join(a.layer for a in each.alignment if a.verdict == Verdict.MISALIGNED) or "–",
+        )
+        for each in layouts
+    ]
     return formatting.table(("layout", "drives", "data", "stripe width", "misaligned"), rows)
-
-
-def _width(shown: Shown) -> str:
-    return "–" if shown.width_bytes is None else formatting.size(shown.width_bytes)
-
-
-def _aligned(shown: Shown) -> str:
-    return ", ".join(a.layer for a in shown.alignment if a.verdict == Verdict.MISALIGNED) or "–"

@@ -53,20 +53,12 @@ class ArrayActionWorkload(Workload, tag="array_action", frozen=True, kw_only=Tru
         return 1.0 if self.writes else 0.0
 
     @property
-    def moved_bytes(self) -> int | None:
-        return None
-
-    @property
     def time_s(self) -> int:
         return self.runtime_s
 
     @property
     def largest_io_bytes(self) -> int:
         return 512
-
-    @property
-    def space_bytes(self) -> int:
-        return 0
 
     @property
     def features(self) -> tuple[str, ...]:

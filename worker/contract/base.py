@@ -208,8 +208,8 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
 
     @property
     def direct(self) -> bool:
-        """Whether it opens files with O_DIRECT."""
-        raise NotImplementedError
+        """Whether it moves data past the page cache."""
+        return False
 
     @property
     def writes(self) -> bool:
@@ -268,7 +268,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     @property
     def moved_bytes(self) -> int | None:
         """Total bytes read and written; None if a time limits it."""
-        raise NotImplementedError
+        return None
 
     @property
     def load_bytes(self) -> int:
@@ -322,7 +322,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     @property
     def space_bytes(self) -> int:
         """Bytes that its files need in a directory."""
-        raise NotImplementedError
+        return 0
 
     @property
     def kept_bytes(self) -> int:
@@ -345,7 +345,7 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
     @property
     def features(self) -> tuple[str, ...]:
         """Required features of the host's engine, see `Capabilities.engines`."""
-        raise NotImplementedError
+        return ()
 
     def rated(self) -> Self:
         """The workload without amount, time, ramp and seed, which do not determine its speed."""

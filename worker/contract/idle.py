@@ -13,10 +13,6 @@ class IdleWorkload(Workload, tag="idle", frozen=True, kw_only=True):
     runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] = 60
 
     @property
-    def direct(self) -> bool:
-        return False
-
-    @property
     def writes(self) -> bool:
         return False
 
@@ -38,21 +34,9 @@ class IdleWorkload(Workload, tag="idle", frozen=True, kw_only=True):
         return 0.0
 
     @property
-    def moved_bytes(self) -> int | None:
-        return None
-
-    @property
     def time_s(self) -> int:
         return self.runtime_s
 
     @property
     def largest_io_bytes(self) -> int:
         return 512
-
-    @property
-    def space_bytes(self) -> int:
-        return 0
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return ()
