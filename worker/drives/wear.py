@@ -42,13 +42,6 @@ log = logging.getLogger(__name__)
 FOLDER = "wear"
 
 
-def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
-    """Kernel names of the drives under these devices, including devices that are drives."""
-    known = [name for name in names if sysfs.exists(name, sys)]
-    below = [each for name in known for each in (name, *sysfs.below(name, sys))]
-    return tuple(each for each in dict.fromkeys(below) if not sysfs.parents(each, sys))
-
-
 class Kept(msgspec.Struct, frozen=True):
     """The last reading of one drive, on disk."""
 
@@ -66,7 +59,7 @@ class Wear:
         self._started: list[str] = []
 
     def drives_under(self, names: Iterable[str]) -> tuple[str, ...]:
-        return drives_under(names, self._sys)
+        return sysfs.drives_under(names, self._sys)
 
     def begin(self, names: Iterable[str]) -> None:
         """Call before the first write of an attempt, and again for further devices."""
@@ -125,17 +118,17 @@ class Wear:
         """A reading; None if nothing was written since the last one, or the drive is absent."""
         if not sysfs.exists(name, self._sys):
             return None
-        drive, boot, written = sysfs.stable_id(name, self._sys), current_boot_id(), self._written(name)
-        before = readings[drive].last if drive in readings else None
+        drive, boot, written = sysfs.read_device(name, self._sys), current_boot_id(), self._written(name)
+        before = readings[drive.stable_id].last if drive.stable_id in readings else None
         if before and written is not None and (before.boot_id, before.kernel_written_bytes) == (boot, written):
             return None
         return DriveReading(
             at=time.time(),
             moment=moment,
             device=name,
-            drive=drive,
-            serial=sysfs.serial(name, self._sys)[:MAX_LABEL],
-            model=sysfs.model(name, self._sys)[:MAX_LABEL],
+            drive=drive.stable_id,
+            serial=drive.serial[:MAX_LABEL],
+            model=drive.model[:MAX_LABEL],
             boot_id=boot,
             kernel_written_bytes=written,
             told=health.of(name, self._sys) if sysfs.transport(name, self._sys) in health.ASKED else None,

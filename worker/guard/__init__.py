@@ -219,7 +219,7 @@ def admit_layout(
 def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
     if mount_point:
         return PolicyEntry(id=target, kind=TargetKind.DIRECTORY, path=mount_point)
-    name = device.rpartition("/")[2]
+    name = sysfs.name_in(device)
     return PolicyEntry(
         id=target,
         kind=TargetKind.BLOCK,

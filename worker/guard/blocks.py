@@ -49,9 +49,7 @@ def _lease(entry: PolicyEntry, armed_serials: tuple[str, ...], *, writes: bool) 
     others = twins(name) if exclusive else ()
     if exclusive:
         _refuse_if_any_used(name, others, path, strict=writes)
-    with Lease(
-        path, name=name, twins=others, size_bytes=sysfs.size_bytes(name), writes=writes, exclusive=exclusive
-    ) as drive:
+    with Lease(path, name=name, twins=others, writes=writes, exclusive=exclusive) as drive:
         identify(entry, name)
         _check_loop_file(name)
         if exclusive:

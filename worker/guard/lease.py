@@ -25,6 +25,7 @@ from worker.guard.content import signatures_on
 from worker.guard.loop_files import Numbers
 from worker.guard.refusal import GuardRefused
 from worker.kernel import sysfs, usage
+from worker.kernel.sysfs import Device
 
 
 class _Shape(msgspec.Struct, frozen=True):
@@ -36,11 +37,11 @@ class _Shape(msgspec.Struct, frozen=True):
     loop: tuple[int, ...]  # device, inode, offset and size limit of a loop device's file
 
 
-def _shape(name: str) -> _Shape:
-    used = loop_files.loop_file(name)
+def _shape(device: Device) -> _Shape:
+    used = loop_files.loop_file(device.name)
     loop = (used.file.device, used.file.inode, used.offset, used.size_limit) if used else ()
-    below = sysfs.below(name) if sysfs.kind(name) == "dm" else ()
-    return _Shape(sysfs.number(name, "start"), sysfs.size_bytes(name), below, loop)
+    below = sysfs.below(device.name) if device.kind == "dm" else ()
+    return _Shape(device.start, device.size_bytes, below, loop)
 
 
 def block_numbers(name: str) -> set[Numbers]:
@@ -60,11 +61,12 @@ class Lease:
         self.path = path  # device node without links; for a slot, its bay
         self.name = name  # kernel name; "" for a slot
         self.twins = twins  # other kernel names of the same drive
-        self.size_bytes = size_bytes
-        self.numbers = sysfs.major_minor(name) if name else ""  # major:minor
-        self.stable_id = sysfs.stable_id(name) if name else ""
-        self.serial = sysfs.serial(name) if name else ""
-        self._shape = _shape(name) if name else None
+        device = sysfs.read_device(name) if name else None
+        self.size_bytes = device.size_bytes if device else size_bytes
+        self.numbers = device.numbers if device else ""  # major:minor
+        self.stable_id = device.stable_id if device else ""
+        self.serial = device.serial if device else ""
+        self._shape = _shape(device) if device else None
         self.exclusive = exclusive
         self._writes = writes
         self._flags = (
@@ -102,8 +104,7 @@ class Lease:
         """Refuse a drive that was changed, or is used although it is held. Raises GuardRefused."""
         if not self._descriptors:
             return  # a slot, or a drive that was built on
-        self._refuse_other_drive()
-        if _shape(self.name) != self._shape:
+        if _shape(self._same_drive()) != self._shape:
             raise GuardRefused(
                 "guard_changed", f"{self.path} was changed while it was held: its size, start, file or members differ."
             )
@@ -135,19 +136,23 @@ class Lease:
             self._descriptors.append(_opened(self.path, self._flags))
             for twin in self.twins:  # a snapshot may be read-only
                 self._descriptors.append(_opened(sysfs.device_path(twin), self._flags & ~os.O_ACCMODE))
-            self._refuse_other_drive()
+            self._same_drive()
         except BaseException:
             self._close()
             raise
 
-    def _refuse_other_drive(self) -> None:
+    def _same_drive(self) -> Device:
+        """What is read of it now. Raises GuardRefused for another drive."""
         facts = os.fstat(self._descriptors[0])
         numbers = sysfs.numbers_of(facts.st_rdev)
         if (numbers, sysfs.name_of(numbers)) != (self.numbers, self.name):
             raise GuardRefused("guard_path", f"{self.path} was replaced by another device during the check.")
-        now = sysfs.stable_id(self.name), sysfs.serial(self.name)
-        if now != (self.stable_id, self.serial):
-            raise GuardRefused("guard_serial_changed", f"{self.path} is another drive now: {' '.join(now)}.")
+        now = sysfs.read_device(self.name)
+        if (now.stable_id, now.serial) != (self.stable_id, self.serial):
+            raise GuardRefused(
+                "guard_serial_changed", f"{self.path} is another drive now: {now.stable_id} {now.serial}."
+            )
+        return now
 
     def _close(self) -> None:
         descriptors, self._descriptors = self._descriptors, []

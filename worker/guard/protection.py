@@ -64,15 +64,8 @@ def _same_drive(one: str, other: str, sys: Path) -> bool:
             return _is_map_of(uuid, path)
     if all(names):
         return names[0] == names[1]
-    facts = [
-        (
-            sysfs.serial(each, sys),
-            sysfs.model(each, sys),
-            sysfs.size_bytes(each, sys),
-            sysfs.attribute(each, "nsid", sys),
-        )
-        for each in (one, other)
-    ]
+    drives = (sysfs.read_device(each, sys) for each in (one, other))
+    facts = [(each.serial, each.model, each.size_bytes, sysfs.attribute(each.name, "nsid", sys)) for each in drives]
     return bool(facts[0][0]) and facts[0] == facts[1]
 
 

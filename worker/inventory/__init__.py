@@ -61,14 +61,15 @@ def host_facts(sys: Path = SYS, proc: Path = PROC) -> dict[str, str]:
 
 
 def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
+    device = sysfs.read_device(name, sys)
     facts = {
-        "stable_id": sysfs.stable_id(name, sys),
-        "kind": sysfs.kind(name, sys),
-        "model": sysfs.model(name, sys),
-        "serial": sysfs.serial(name, sys),
+        "stable_id": device.stable_id,
+        "kind": device.kind,
+        "model": device.model,
+        "serial": device.serial,
         "firmware": sysfs.firmware(name, sys),
         "transport": sysfs.transport(name, sys),
-        "size_bytes": str(sysfs.size_bytes(name, sys)),
+        "size_bytes": str(device.size_bytes),
         "scheduler": sysfs.schedulers(name, sys)[0],
         **_controller_facts(name, sys),
         "loop.direct_io": sysfs.attribute(name, "loop/dio", sys),

@@ -128,20 +128,20 @@ def read_device(
     name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True, tables: dict[str, str] | None = None
 ) -> BlockDevice:
     """`tables`: device-mapper tables by volume name."""
-    current, choices = sysfs.schedulers(name, sys)
+    device, (current, choices) = sysfs.read_device(name, sys), sysfs.schedulers(name, sys)
     bits_per_s, lanes = link_of(name, sys) or (None, None)
     return BlockDevice(
         name=name,
-        path=sysfs.device_path(name),
-        kind=sysfs.kind(name, sys),
-        major_minor=sysfs.major_minor(name, sys),
+        path=device.path,
+        kind=device.kind,
+        major_minor=device.numbers,
         stable_id=identity(name, sys),
-        parents=sysfs.parents(name, sys),
-        model=sysfs.model(name, sys)[:MAX_LABEL],
-        serial=sysfs.serial(name, sys),
+        parents=device.parents,
+        model=device.model[:MAX_LABEL],
+        serial=device.serial,
         firmware=sysfs.firmware(name, sys)[:MAX_LABEL],
         transport=sysfs.transport(name, sys),
-        size_bytes=sysfs.size_bytes(name, sys),
+        size_bytes=device.size_bytes,
         logical_block_bytes=sysfs.logical_block_bytes(name, sys),
         physical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/physical_block_size", sys),
         rotational={"0": False, "1": True}.get(sysfs.attribute(sysfs.whole(name, sys), "queue/rotational", sys)),

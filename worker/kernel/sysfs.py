@@ -8,8 +8,10 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import msgspec
 
 # Stable ids of drives and targets: names that stay the same when a device gets another kernel name.
 
@@ -52,6 +54,50 @@ _TRANSPORTS = (
     ("/nvme", "nvme"), ("/virtio", "virtio"), ("/usb", "usb"), ("/ata", "sata"), ("/end_device-", "sas"),
     ("/rport-", "fc"), ("/session", "iscsi"), ("/mmc_host", "mmc"), ("/vbd-", "xen"),
 )  # fmt: skip
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """Which block device it is, how large, and what is below it, at one moment."""
+
+    name: str
+    numbers: str  # major:minor
+    kind: str
+    stable_id: str
+    serial: str
+    model: str
+    size_bytes: int
+    start: int | None  # of a partition on its disk, in sectors
+    parents: tuple[str, ...]  # kernel names of the devices directly below
+
+    @property
+    def path(self) -> str:
+        return device_path(self.name)
+
+
+def read_device(name: str, sys: Path = SYS) -> Device:
+    return Device(
+        name=name,
+        numbers=major_minor(name, sys),
+        kind=kind(name, sys),
+        stable_id=stable_id(name, sys),
+        serial=serial(name, sys),
+        model=model(name, sys),
+        size_bytes=size_bytes(name, sys),
+        start=number(name, "start", sys),
+        parents=parents(name, sys),
+    )
+
+
+def find(identity: str, hint: str, sys: Path = SYS) -> str | None:
+    """The kernel name that the device with this stable id has now. `hint`: an earlier one. None if it is absent."""
+    return next((name for name in (hint, *names(sys)) if exists(name, sys) and stable_id(name, sys) == identity), None)
+
+
+def find_drive(identity: str, serial_number: str, hint: str) -> Device | None:
+    """Like `find`; also None for a device with another serial number."""
+    name = find(identity, hint)
+    device = read_device(name) if name else None
+    return device if device and device.serial == serial_number else None
 
 
 def node(name: str, sys: Path = SYS) -> Path:
@@ -135,6 +181,11 @@ def device_path(name: str) -> str:
     return "/dev/" + name.replace("!", "/")
 
 
+def name_in(path: str) -> str:
+    """The kernel name in the path of a device's node, also if the device is absent: the opposite of `device_path`."""
+    return path.removeprefix("/dev/").replace("/", "!")
+
+
 def is_partition(name: str, sys: Path = SYS) -> bool:
     return (node(name, sys) / "partition").exists()
 
@@ -167,6 +218,12 @@ def parents(name: str, sys: Path = SYS) -> tuple[str, ...]:
 def below(name: str, sys: Path = SYS) -> tuple[str, ...]:
     """All devices below this one, down to the disks, without itself."""
     return _closure(name, lambda each: parents(each, sys))
+
+
+def drives_under(devices: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
+    """Kernel names of the drives under these devices, including devices that are drives."""
+    layers = (each for name in devices if exists(name, sys) for each in (name, *below(name, sys)))
+    return tuple(each for each in dict.fromkeys(layers) if not parents(each, sys))
 
 
 def above(name: str, sys: Path = SYS) -> tuple[str, ...]:

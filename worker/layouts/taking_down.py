@@ -27,7 +27,6 @@ from worker.process.run import ask
 from worker.recipes.layouts import commands
 from worker.recipes.layouts.commands import Drive, Names, Part, Removal, Step, tear_down_steps
 from worker.recipes.layouts.text import LayoutError, parse
-from worker.settings.base import find
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +70,7 @@ def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
     """Raises LayoutFailed: layout_gone, or layout_foreign if a controller's drives are used by someone else."""
     if not virtual_drives.is_made(layout):
         drives = tuple(_drive(known) for known in record.drives)
-        return DrivesNow(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
+        return DrivesNow(drives, tuple(sysfs.name_in(drive.path) for drive in drives))
     arrays = virtual_drives.arrays(layout, record)
     bays = tuple(
         Drive(f"/{array.adapter.name}/{array.controller.number}/{slot}", 0) for array in arrays for slot in array.slots
@@ -82,11 +81,11 @@ def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
 
 def _drive(known: LayoutDrive) -> Drive:
     """Find the drive by its stable id, because a reboot may have changed its kernel name."""
-    name = find(known.stable_id, known.path.rpartition("/")[2])
-    if name is None or sysfs.serial(name) != known.serial:
+    drive = sysfs.find_drive(known.stable_id, known.serial, sysfs.name_in(known.path))
+    if drive is None:
         words = f"{known.stable_id} ({known.serial or 'no serial'})"
         raise LayoutFailed("layout_gone", f"The drive {words} is missing: connect it again.")
-    return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
+    return Drive(drive.path, drive.size_bytes)
 
 
 class _TakeDown:
@@ -160,7 +159,7 @@ class _TakeDown:
 
     def _forget(self, step: Removal) -> None:
         """Make the kernel read the partition table again after its removal."""
-        if sysfs.partitions(step.of.rpartition("/")[2]):
+        if sysfs.partitions(sysfs.name_in(step.of)):
             self._do(step)
 
     def _do(self, step: Removal) -> None:
@@ -174,7 +173,7 @@ class _TakeDown:
             virtual_drives.verify_free(self._record)
             return
         for drive in self._drives:
-            name = drive.path.rpartition("/")[2]
+            name = sysfs.name_in(drive.path)
             content = steps.read_content(drive.path)
             if not content.blank:
                 raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after it was wiped.")
@@ -268,7 +267,7 @@ class _LastMember:
                 return self._run(f"remove {path}", "--remove", path)
             except LayoutFailed:
                 members = sysfs.slaves(Path(self.array).resolve().name)
-                if time.monotonic() > until or path.rpartition("/")[2] not in members:
+                if time.monotonic() > until or sysfs.name_in(path) not in members:
                     raise
                 time.sleep(_AGAIN_S)
 

@@ -11,7 +11,6 @@ from worker.contract.base import MAX_TEXT
 from worker.contract.inventory import MAX_WARNINGS, MEMORY_FILE_SYSTEMS, QUARANTINED, Controller, PolicyTarget
 from worker.contract.workload import TargetKind
 from worker.drives.records import Drives
-from worker.drives.wear import drives_under
 from worker.guard.blocks import write_problem
 from worker.guard.content import unknown_signatures
 from worker.guard.slots import controllers_now
@@ -232,7 +231,7 @@ def _warnings(
 
 
 def _quarantine_problem(device: str, quarantined: Mapping[str, str]) -> str:
-    drives = map(sysfs.stable_id, drives_under([device])) if device else ()
+    drives = map(sysfs.stable_id, sysfs.drives_under([device])) if device else ()
     return next((QUARANTINED + quarantined[drive] for drive in drives if drive in quarantined), "")
 
 

@@ -9,7 +9,7 @@ from worker.contract.items import KernelLog, Phase, PhaseName, SettingRecord
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Stream, TargetRef, WriteStep
 from worker.drives.records import TrialDrives
-from worker.drives.wear import Wear, WriteLimit, drives_under
+from worker.drives.wear import Wear, WriteLimit
 from worker.engines.base import StreamFailed, size_of
 from worker.engines.running import Running
 from worker.engines.stopping import SharedStop
@@ -127,4 +127,4 @@ def _targets(order: TrialOrder) -> Iterable[TargetRef]:
 
 def stable_ids(target: OpenTarget) -> tuple[str, ...]:
     """Of the drives under the target."""
-    return tuple(map(sysfs.stable_id, drives_under((*target.devices, *target.members))))
+    return tuple(map(sysfs.stable_id, sysfs.drives_under((*target.devices, *target.members))))

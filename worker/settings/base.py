@@ -288,11 +288,9 @@ def identity(subject: str, sys: Path = sysfs.SYS) -> str:
 
 def find(stable_id: str, subject: str, sys: Path = sysfs.SYS) -> str | None:
     """The subject's current name, which a restart may change. None if the subject is absent."""
-    if identity(subject, sys) == stable_id:
-        return subject
     if is_controller(subject) or subject == HOST:
-        return None
-    return next((name for name in sysfs.names(sys) if sysfs.stable_id(name, sys) == stable_id), None)
+        return subject if identity(subject, sys) == stable_id else None
+    return sysfs.find(stable_id, subject, sys)
 
 
 def is_controller(subject: str) -> bool:

@@ -432,7 +432,7 @@ def every_source(
         if sysfs.exists(name, sys)
     ]
     below = list(dict.fromkeys(member for name in targets for member in sysfs.below(name, sys)))
-    drives = [name for name in dict.fromkeys([*targets, *below]) if not sysfs.parents(name, sys)]
+    drives = sysfs.drives_under(targets, sys)
     return (
         Members(dict.fromkeys([*(name for open_target in each for name in open_target.several), *below]), sys),
         WaitingMemory(proc),

@@ -69,7 +69,7 @@ def purge(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Purged:
     return Purged(
         at=time.time(),
         device=drive.name,
-        serial=sysfs.serial(drive.name),
+        serial=drive.serial,
         method=method,
         commands=sent.commands,
         said=sent.said[-2000:],

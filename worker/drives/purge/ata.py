@@ -21,7 +21,6 @@ from worker.guard.lease import Lease
 from worker.journal import DrivePassword, Journal
 from worker.kernel import sysfs
 from worker.process.run import ToolError, ToolOutput, ask
-from worker.settings.base import find
 
 PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, and is told where it is left behind
 LIMIT_S = 24 * 3600.0
@@ -123,11 +122,11 @@ def send(drive: Lease, method: PurgeMethod, run: PurgeRun) -> Sent:
 
 def remove_password(known: DrivePassword, journal: Journal, state: Path) -> str:
     """Remove the password and drop it from the journal; return the reason if that is impossible now, else ""."""
-    name = find(known.stable_id, known.device)
-    if name is None or sysfs.serial(name) != known.serial:
+    drive = sysfs.find_drive(known.stable_id, known.serial, known.device)
+    if drive is None:
         return f"the drive is absent; {AGAIN}"
     try:
-        return _without_password(sysfs.device_path(name), known, journal, state)
+        return _without_password(drive.path, known, journal, state)
     except ToolError as error:
         return f"{error} {AGAIN}"
 

@@ -10,7 +10,7 @@ import pytest
 
 from worker.contract.items import ReadingMoment
 from worker.drives.tests.wearing import Host
-from worker.drives.wear import drives_under
+from worker.kernel import sysfs
 
 M = ReadingMoment
 
@@ -22,7 +22,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
 
 
 def test_it_reads_the_drive_under_a_partition_before_and_after_its_writes(host: Host) -> None:
-    assert drives_under(["nvme0n1p1", "gone"], host.sys) == ("nvme0n1",)
+    assert sysfs.drives_under(["nvme0n1p1", "gone"], host.sys) == ("nvme0n1",)
     wear = host.wear()
     wear.begin(["nvme0n1p1"])
     host.has_written(16, units=3)

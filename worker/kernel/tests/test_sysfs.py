@@ -78,6 +78,19 @@ def test_it_follows_what_lies_above_and_below(tree: Tree) -> None:
     assert sysfs.above("nvme0n1p2", tree.sys) == ()
 
 
+@pytest.mark.parametrize("name", ["sda", "nvme0n1p2", "cciss!c0d0p1", "etherd!e1.0"])
+def test_a_node_has_the_name_of_its_device(name: str) -> None:
+    """The kernel writes ! for a / in the path."""
+    assert sysfs.name_in(sysfs.device_path(name)) == name
+
+
+def test_it_finds_a_drive_under_another_kernel_name(tree: Tree) -> None:
+    drive = sysfs.read_device("nvme0n1", tree.sys)
+    assert sysfs.find(drive.stable_id, "sda", tree.sys) == "nvme0n1"
+    assert sysfs.find(drive.stable_id, "gone", tree.sys) == "nvme0n1"
+    assert sysfs.find("wwn-0xabsent", "nvme0n1", tree.sys) is None
+
+
 def test_it_keeps_long_ids_apart() -> None:
     first, second = (shortened("loop:/" + "x" * 200 + end) for end in "ab")
     assert (len(first), first != second) == (100, True)
