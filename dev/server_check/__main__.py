@@ -1,4 +1,4 @@
-"""`make server-check`: installs the server in a bare Debian 12 by the documented commands, and uses it."""
+"""`make server-check`: installs the server in a bare Debian by the documented commands, and uses it."""
 
 import argparse
 import json
@@ -13,12 +13,11 @@ from typing import ClassVar
 
 from dev.console import ToolError, run_command, say, step
 from dev.server_check.bare_debian import BareDebian, bare_debian, missing_packages, repository_files
+from dev.server_check.installed_server import AUTHORITY, NAME, SERVER, SERVER_SCRIPT, WAIT_S, InstalledServer, expect
+from dev.server_check.upgrades import Upgrades, make_releases
 
-NAME, OTHER_NAME = "sweetspot.test", "lab.sweetspot.test"
+OTHER_NAME = "lab.sweetspot.test"
 SOURCE = "/root/sweetspot"
-SERVER = "sweetspot-server"
-SERVER_SCRIPT = f"webapp/deploy/{SERVER}"
-AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 SOCKET = "/run/sweetspot/web.sock"
 REDIS_USERS = "/var/lib/redis/sweetspot-users.acl"
 PREPARE = """\
@@ -39,29 +38,42 @@ PACKAGES_FROM_ARCHIVE = (
 )
 INSTALL_FROM_ARCHIVE = "PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/.build/wheels webapp/deploy/sweetspot-server install"
 ARCHIVE = "root/sweetspot-offline.tar.gz"
-WAIT_S = 60.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make server-check", description="The server in a bare Debian 12.")
+    parser = argparse.ArgumentParser(prog="make server-check", description="The server in a bare Debian.")
     parser.add_argument("--plan", action="store_true", help="list the checks and what this machine lacks for them")
-    if parser.parse_args(arguments).plan:
+    parser.add_argument("--suite", default="bookworm", help="Debian's release; by default bookworm, which is Debian 12")
+    parser.add_argument(
+        "--only", nargs="+", metavar="WORD", help="only the installation and the checks with these words"
+    )
+    parser.add_argument("--only-upgrades", action="store_true", help="only the upgrade from one release to the next")
+    options = parser.parse_args(arguments)
+    if options.plan:
         return _show_plan()
     base = os.environ.get("SWEETSPOT_STATE_BASE", "/var/tmp")  # noqa: S108 - a directory of its own is made there
     with tempfile.TemporaryDirectory(prefix="sweetspot-server-check-", dir=base) as name:
         folder = Path(name)
-        with bare_debian(folder / "connected", NAME, OTHER_NAME) as debian:
-            _Check(debian).run()
-            shutil.copy(debian.root / ARCHIVE, folder)
-        with bare_debian(folder / "offline", NAME, connected=False) as debian:
-            _install_offline(debian, folder / Path(ARCHIVE).name)
-    say("All checks of the server on a bare Debian 12 passed.")
+        if options.only:
+            with bare_debian(folder / "connected", NAME, OTHER_NAME, suite=options.suite) as debian:
+                _Check(debian).run(options.only)
+            return 0
+        if not options.only_upgrades:
+            with bare_debian(folder / "connected", NAME, OTHER_NAME, suite=options.suite) as debian:
+                _Check(debian).run()
+                shutil.copy(debian.root / ARCHIVE, folder)
+            with bare_debian(folder / "offline", NAME, suite=options.suite, connected=False) as debian:
+                _install_offline(debian, folder / Path(ARCHIVE).name)
+        releases = make_releases(folder)
+        with bare_debian(folder / "upgrades", NAME, suite=options.suite) as debian:
+            Upgrades(debian, releases).run()
+    say("All checks of the server on a bare Debian passed.")
     return 0
 
 
 def _show_plan() -> int:
     """The smallest form, without a container."""
-    for name in _Check.CHECKS:
+    for name in (*_Check.CHECKS, *Upgrades.CHECKS):
         say(name)
     files = repository_files()
     say(f"{len(files)} files are copied into the container. Missing packages: {' '.join(missing_packages()) or 'none'}")
@@ -83,16 +95,18 @@ def _install_offline(debian: BareDebian, archive: Path) -> None:
         debian.run("sh", "-c", "test -e /opt/sweetspot/current/.build/wheelhouse/*.zip")
 
 
-class _Check:
+class _Check(InstalledServer):
     def __init__(self, debian: BareDebian) -> None:
-        self._debian = debian
+        super().__init__(debian)
         self._password = ""
 
-    def run(self) -> None:
+    def run(self, words: Sequence[str] = ("",)) -> None:
+        """The checks whose names contain one of the words."""
         self._install()
         for name, check in self.CHECKS.items():
-            with step(name):
-                check(self)
+            if any(word in name for word in words):
+                with step(name):
+                    check(self)
 
     def _install(self) -> None:
         """The commands of docs/how-to/server-on-debian.md, after the archive was unpacked."""
@@ -116,25 +130,25 @@ class _Check:
         ):
             self._run("systemctl", "is-enabled", unit)
             self._run("systemctl", "is-active", unit)
-        _expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
+        expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
         owner = self._run("sh", "-c", "stat -c '%U %a' /etc/sweetspot/environment /etc/sweetspot/authority/ca.key")
-        _expect("owners of secrets", owner.split(), ["root", "600"] * 2)
+        expect("owners of secrets", owner.split(), ["root", "600"] * 2)
         sockets = self._run("cat", "/proc/net/tcp", "/proc/net/tcp6")
-        _expect("a port of the web tier", f":{8000:04X} 00000000" in sockets, False)
+        expect("a port of the web tier", f":{8000:04X} 00000000" in sockets, False)
 
     def _pages(self) -> None:
         where = self._curl("--write-out", "%{http_code} %{redirect_url}", f"http://{NAME}/plans/").split()[-2:]
-        _expect("plain HTTP", where, ["301", f"https://{NAME}/plans/"])
-        _expect("/healthz", json.loads(self._curl(f"http://{NAME}/healthz"))["status"], "ok")
+        expect("plain HTTP", where, ["301", f"https://{NAME}/plans/"])
+        expect("/healthz", json.loads(self._curl(f"http://{NAME}/healthz"))["status"], "ok")
         page = self._curl("--location", f"https://{NAME}/")
         static = re.findall(r'"(/static/[^"]+\.js)"', page)[0]
         answer = self._curl("--head", f"https://{NAME}{static}")
-        _expect("static file", "200" in answer.splitlines()[0] and "text/javascript" in answer, True)
+        expect("static file", "200" in answer.splitlines()[0] and "text/javascript" in answer, True)
 
     def _log_in(self) -> None:
-        _expect("log-in", self._try_log_in(self._password), 302)
-        _expect("page of people who are logged in", self._status(f"https://{NAME}/account/", *self._cookies), "200")
-        _expect("form of another site", self._try_log_in(self._password, origin="https://evil.test"), 403)
+        expect("log-in", self._try_log_in(self._password), 302)
+        expect("page of people who are logged in", self._status(f"https://{NAME}/account/", *self._cookies), "200")
+        expect("form of another site", self._try_log_in(self._password, origin="https://evil.test"), 403)
 
     @property
     def _cookies(self) -> tuple[str, ...]:
@@ -156,20 +170,15 @@ class _Check:
     def _address(self) -> None:
         """A client that sends a different forged address with each try is still counted as one client."""
         found = [self._try_log_in("wrong", forwarded=f"192.0.2.{number}") for number in range(1, 8)]
-        _expect("tries with invented addresses are limited", found[-1], 429)
+        expect("tries with invented addresses are limited", found[-1], 429)
         self._manage_shell("from webapp.core.models import LoginTries; LoginTries.objects.all().delete()")
         direct = ("curl", "--silent", "--unix-socket", SOCKET, "http://localhost/healthz/live")
         done = self._debian.run("runuser", "-u", "nobody", "--", *direct, check=False)
-        _expect("another user reaches the web tier without the proxy", done.returncode == 0, False)
-        _expect("metrics without the token", self._status(f"https://{NAME}/metrics"), "403")
+        expect("another user reaches the web tier without the proxy", done.returncode == 0, False)
+        expect("metrics without the token", self._status(f"https://{NAME}/metrics"), "403")
 
-    def _enrol(self) -> None:
-        token = self._run(SERVER, "manage", "enrolment_token", "--host", "bare").strip()
-        worker = "cd /opt/sweetspot/current && exec .venv/bin/python -m worker --state /root/worker"
-        enrol = f"{worker} enrol --server https://{NAME} --ca {AUTHORITY} --token -"
-        self._debian.run("sh", "-c", enrol, stdin=token + "\n")
-        self._run("systemd-run", "--quiet", "--unit=worker", "sh", "-c", f"{worker} start")
-        self._until("the worker is ready", lambda: " ready." in self._run("journalctl", "-u", "worker", "-o", "cat"))
+    def _host(self) -> None:
+        self._start_worker(self._enrol("bare"))
         self._run("systemctl", "stop", "worker")
 
     def _json_lines(self) -> None:
@@ -182,13 +191,13 @@ class _Check:
             pid = self._run("systemctl", "show", "--value", "--property=MainPID", unit).strip()
             lines = self._run("journalctl", f"_PID={pid}", f"--since={started_at}", "-o", "cat").splitlines()
             bad = [line for line in lines if not line.startswith("{")]
-            _expect(f"lines of {part} that are not JSON", bad, [])
-            _expect(f"{part} has lines", bool(lines) or part == "beat", True)
+            expect(f"lines of {part} that are not JSON", bad, [])
+            expect(f"{part} has lines", bool(lines) or part == "beat", True)
 
     def _again(self) -> None:
         before = self._facts()
         self._run(f"{SOURCE}/{SERVER_SCRIPT}", "install")
-        _expect("settings, keys and release", self._facts(), before)
+        expect("settings, keys and release", self._facts(), before)
 
     def _facts(self) -> str:
         return self._run(
@@ -200,14 +209,14 @@ class _Check:
         token = self._run("sh", "-c", ". /etc/sweetspot/environment; echo $SWEETSPOT_METRICS_TOKEN").strip()
         metrics = self._curl("--header", f"Authorization: Bearer {token}", f"https://{NAME}/metrics")
         age_s = float(re.findall(r"^sweetspot_backup_age_seconds (\S+)$", metrics, re.M)[0])
-        _expect("age of the backup", 0 <= age_s < WAIT_S * 5, True)
+        expect("age of the backup", 0 <= age_s < WAIT_S * 5, True)
         folder = self._run("sh", "-c", "ls -d /var/backups/sweetspot/2*Z | tail -n 1").strip()
-        _expect("files", self._run("ls", folder).split(), ["database.dump", "release", "settings.tar.gz"])
+        expect("files", self._run("ls", folder).split(), ["database.dump", "release", "settings.tar.gz"])
         self._run(SERVER, "manage", "create_admin", "later")
         for _ in range(2):  # what a restore leaves can be backed up and restored again
             self._run(SERVER, "restore", folder)
             folder = self._run(SERVER, "backup").strip().rpartition(" ")[2]
-        _expect("people", self._people(), "admin")
+        expect("people", self._people(), "admin")
 
     def _move(self) -> None:
         """Everything but the built release is removed; the settings and the data come from a backup."""
@@ -219,14 +228,14 @@ class _Check:
         self._run("tar", "-C", "/", "-xzf", "/root/moved/settings.tar.gz")
         self._run("sed", "-i", "s|@/sweetspot?|@/moved?|", "/etc/sweetspot/environment")
         self._run(f"{SOURCE}/{SERVER_SCRIPT}", "install", OTHER_NAME, NAME)
-        _expect("people of the empty database", self._people(), "")
+        expect("people of the empty database", self._people(), "")
         self._run(SERVER, "restore", "/root/moved")
-        _expect("people", self._people(), "admin")
+        expect("people", self._people(), "admin")
         self._run("systemctl", "stop", "sweetspot.target")
         self._run("runuser", "-u", "postgres", "--", "dropdb", "moved")
         self._run(SERVER, "restore", "/root/moved")
-        _expect("people", self._people(), "admin")
-        _expect("users of hosts in Redis", self._run("grep", "-c", "^user host", REDIS_USERS), hosts)
+        expect("people", self._people(), "admin")
+        expect("users of hosts in Redis", self._run("grep", "-c", "^user host", REDIS_USERS), hosts)
         self._curl(f"https://{NAME}/healthz")
 
     def _upgrade(self) -> None:
@@ -237,11 +246,11 @@ class _Check:
         self._debian.cut_network()
         self._run("sh", "-c", f"set -e; cd {SOURCE}\n{INSTALL_FROM_ARCHIVE}")
         self._run("sh", "-c", "test -e /opt/sweetspot/current/.build/wheelhouse/*.zip")
-        _expect("a new release runs", self._run("readlink", "/opt/sweetspot/current") != old, True)
+        expect("a new release runs", self._run("readlink", "/opt/sweetspot/current") != old, True)
         self._run(SERVER, "manage", "create_admin", "later")
         self._run(SERVER, "roll-back")
-        _expect("the old release runs", self._run("readlink", "/opt/sweetspot/current"), old)
-        _expect("people", self._people(), "admin")
+        expect("the old release runs", self._run("readlink", "/opt/sweetspot/current"), old)
+        expect("people", self._people(), "admin")
         self._until("the server is ready", self._is_ready)
 
     def _rename(self) -> None:
@@ -256,32 +265,26 @@ class _Check:
         self._run("sh", "-c", "rm /etc/sweetspot/authority/*; chmod 600 /etc/sweetspot/tls/server.key")
         before = self._run("sha256sum", "/etc/sweetspot/tls/server.crt")
         self._run(SERVER, "install", OTHER_NAME)
-        _expect("certificate", self._run("sha256sum", "/etc/sweetspot/tls/server.crt"), before)
+        expect("certificate", self._run("sha256sum", "/etc/sweetspot/tls/server.crt"), before)
         self._until("the server is ready", self._is_ready)
 
     def _uninstall(self) -> None:
         self._run(SERVER, "uninstall")
-        _expect("releases", self._run("sh", "-c", "ls -d /opt/sweetspot 2>/dev/null || true"), "")
-        _expect("units", self._run("systemctl", "list-units", "--plain", "--no-legend", "sweetspot*"), "")
+        expect("releases", self._run("sh", "-c", "ls -d /opt/sweetspot 2>/dev/null || true"), "")
+        expect("units", self._run("systemctl", "list-units", "--plain", "--no-legend", "sweetspot*"), "")
         self._run("sh", "-c", f"set -e; cd {SOURCE}\n{INSTALL_FROM_ARCHIVE}")
-        _expect("people of the kept database", self._people(), "admin")
+        expect("people of the kept database", self._people(), "admin")
         self._run(SERVER, "uninstall", "--data")
         left = "/etc/sweetspot /var/backups/sweetspot /var/lib/sweetspot /var/cache/sweetspot"
-        _expect("files", self._run("sh", "-c", f"ls -d {left} {REDIS_USERS} 2>/dev/null || true"), "")
+        expect("files", self._run("sh", "-c", f"ls -d {left} {REDIS_USERS} 2>/dev/null || true"), "")
         databases = self._run("runuser", "-u", "postgres", "--", "psql", "-Atc", "select datname from pg_database")
-        _expect("databases", {"sweetspot", "moved"} & set(databases.split()), {"sweetspot"})
-        _expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
+        expect("databases", {"sweetspot", "moved"} & set(databases.split()), {"sweetspot"})
+        expect("failed units", self._run("systemctl", "--failed", "--plain", "--no-legend"), "")
 
     def _people(self) -> str:
         return self._manage_shell(
             "from webapp.core.models import User; print(*User.objects.values_list('username', flat=True))"
         )
-
-    def _manage_shell(self, code: str) -> str:
-        return self._run(SERVER, "manage", "shell", "--no-imports", "-c", code).strip()
-
-    def _is_ready(self) -> bool:
-        return self._debian.run("curl", "--silent", "--fail", "http://localhost/healthz", check=False).returncode == 0
 
     def _status(self, address: str, *options: str) -> str:
         return self._curl(*options, "--output", "/dev/null", "--write-out", "%{http_code}", address)
@@ -289,22 +292,12 @@ class _Check:
     def _curl(self, *arguments: str) -> str:
         return self._run("curl", "--silent", "--show-error", "--cacert", AUTHORITY, *arguments)
 
-    def _run(self, *argv: str) -> str:
-        return self._debian.run(*argv).stdout
-
-    def _until(self, what: str, condition: Callable[[], bool]) -> None:
-        until = time.monotonic() + WAIT_S
-        while not condition():
-            if time.monotonic() > until:
-                raise ToolError(f"Not within {WAIT_S:.0f} s: {what}")
-            time.sleep(1)
-
     CHECKS: ClassVar[Mapping[str, Callable[["_Check"], None]]] = {
         "units are valid and run": _units,
         "plain HTTP is redirected, static files are served": _pages,
         "log-in, and forms of other sites are refused": _log_in,
         "the client's address comes from the proxy only": _address,
-        "a host enrols, and reaches its own queue over TLS": _enrol,
+        "a host enrols, and reaches its own queue over TLS": _host,
         "log lines are JSON": _json_lines,
         "a second installation changes nothing": _again,
         "backup and restore": _backup,
@@ -314,11 +307,6 @@ class _Check:
         "upgrade without internet, and roll-back": _upgrade,
         "removal, a new installation with the kept data, and removal of everything": _uninstall,
     }
-
-
-def _expect(what: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        raise ToolError(f"{what}: found {found!r}, expected {wanted!r}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A bare Debian 12 with systemd, in a container with a network of its own. Its ports are not visible outside."""
+"""A bare Debian with systemd, in a container with a network of its own. Its ports are not visible outside."""
 
 import os
 import shutil
@@ -73,9 +73,10 @@ def _remove(root: Path) -> None:
 
 
 @contextmanager
-def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[BareDebian]:
+def bare_debian(folder: Path, *names: str, suite: str = "bookworm", connected: bool = True) -> Iterator[BareDebian]:
     """Build the file system in the new directory `folder`, boot it, and remove everything at the end. Raises ToolError.
 
+    `suite`: Debian's release.
     `connected`: the container reaches package registries until `cut_network`. Otherwise it has only loopback.
     """
     if os.getuid() != 0 or missing_packages():
@@ -84,8 +85,8 @@ def bare_debian(folder: Path, *names: str, connected: bool = True) -> Iterator[B
     folder.mkdir()
     with ExitStack() as stack:
         stack.callback(_remove, root)
-        with step("building a bare Debian 12"):
-            _call("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", str(root))
+        with step(f"building a bare Debian ({suite})"):
+            _call("mmdebstrap", "--variant=minbase", f"--include={PACKAGES}", suite, str(root))
             _name(root, names)
             shutil.copy(f"/{AUTHORITIES}", root / AUTHORITIES)
         _call("ip", "netns", "add", network)

@@ -1,0 +1,53 @@
+"""The server in a bare Debian, as its administrator uses it."""
+
+import time
+from collections.abc import Callable
+
+from dev.console import ToolError
+from dev.server_check.bare_debian import BareDebian
+
+NAME = "sweetspot.test"
+SERVER = "sweetspot-server"
+SERVER_SCRIPT = f"webapp/deploy/{SERVER}"
+AUTHORITY = "/etc/sweetspot/tls/ca.crt"
+CURRENT = "/opt/sweetspot/current"
+WAIT_S = 60.0
+
+
+class InstalledServer:
+    def __init__(self, debian: BareDebian) -> None:
+        self._debian = debian
+
+    def _run(self, *argv: str, stdin: str = "") -> str:
+        return self._debian.run(*argv, stdin=stdin).stdout
+
+    def _manage_shell(self, code: str, stdin: str = "") -> str:
+        return self._run(SERVER, "manage", "shell", "--no-imports", "-c", code, stdin=stdin).strip()
+
+    def _enrol(self, host: str) -> str:
+        """Enrol a worker with the installed release. Return its command line without the command."""
+        token = self._run(SERVER, "manage", "enrolment_token", "--host", host).strip()
+        release = self._run("readlink", CURRENT).strip()
+        worker = f"cd {release} && exec .venv/bin/python -m worker --state /root/worker"
+        enrol = f"{worker} enrol --server https://{NAME} --ca {AUTHORITY} --token -"
+        self._run("sh", "-c", enrol, stdin=token + "\n")
+        return worker
+
+    def _start_worker(self, worker: str) -> None:
+        self._run("systemd-run", "--quiet", "--unit=worker", "sh", "-c", f"{worker} start")
+        self._until("the worker is ready", lambda: " ready." in self._run("journalctl", "-u", "worker", "-o", "cat"))
+
+    def _is_ready(self) -> bool:
+        return self._debian.run("curl", "--silent", "--fail", "http://localhost/healthz", check=False).returncode == 0
+
+    def _until(self, what: str, condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
+        until = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > until:
+                raise ToolError(f"Not within {limit_s:.0f} s: {what}")
+            time.sleep(1)
+
+
+def expect(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise ToolError(f"{what}: found {found!r}, expected {wanted!r}")
