@@ -83,7 +83,7 @@ def _parse(name: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=IDS)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=settings().max_examples // 5)  # of each of 80 files: 20, with `make fuzz` 400
 @given(data=st.data())
 def test_a_damaged_example(path: Path, data: st.DataObject) -> None:
     _parse(path.parent.name, data.draw(_damaged(path.read_text())))
@@ -113,14 +113,16 @@ _HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("text", _HOSTILE.values(), ids=_HOSTILE.keys())
-def test_hostile_texts_are_refused(name: str, text: str) -> None:
-    began = time.process_time()
-    with pytest.raises(ImportRefused):
-        FORMATS[name].parse(text)
-    FORMATS[name].sniff(text[: formats.HEAD_CHARACTERS])
-    assert time.process_time() - began < MOST_SECONDS
+def test_hostile_texts_are_refused(text: str) -> None:
+    seconds = {}
+    for name, form in FORMATS.items():
+        began = time.process_time()
+        with pytest.raises(ImportRefused):
+            print(name, form.parse(text))
+        form.sniff(text[: formats.HEAD_CHARACTERS])
+        seconds[name] = time.process_time() - began
+    assert {name: each for name, each in seconds.items() if each >= MOST_SECONDS} == {}
 
 
 @settings(deadline=None, max_examples=200)
