@@ -33,6 +33,7 @@ from webapp.bench.products import BenchRefused
 from webapp.bench.rankings.answer import RankingAnswer
 from webapp.bench.rankings.answer import answer as ranking_answer
 from webapp.bench.rankings.catalogue import Origins
+from webapp.bench.rankings.question import CHOICES as RANKED_BY
 from webapp.bench.rankings.question import KEYS, LISTS, Ranked, read_question
 from webapp.bench.rankings.ranking import rank
 from webapp.bench.rankings.use_cases import USE_CASES
@@ -178,7 +179,7 @@ class RankingIn(Schema):
     block_size: str = Field("", description="in bytes; the nearest measured one is taken")
     iodepth: str = Field("", description="queue depth; the nearest measured load is taken")
     numjobs: str = Field("", description="jobs of fio")
-    metric: str = Field("", description=f"one of {', '.join(CHOICES)}")
+    metric: str = Field("", description=f"one of {', '.join(RANKED_BY)}")
     hosts: str = Field("", description="apart (default): what is in different hosts is ranked apart; together")
     source: str = Field("", description=f"one of {', '.join(Origins)}; default: all")
     model: list[str] = Field([], description="only these drive models, repeated")

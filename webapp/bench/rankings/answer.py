@@ -31,6 +31,7 @@ class RankedEntry(msgspec.Struct, frozen=True, kw_only=True):
     n: int  # blocks: repeats of a run or an import
     results: int
     p99_ns: float | None
+    share: int | None
     reference: bool
     standing: Standing  # first; level: cannot be told from the first; behind; seen_behind: in too few repeats
     ratio: float | None  # of the first to this one, above 1 if the first is better
@@ -152,6 +153,7 @@ def _entry(entry: Entry, placed: Placed) -> RankedEntry:
         n=summary.n,
         results=len(entry.rows),
         p99_ns=entry.p99_ns,
+        share=entry.share,
         reference=entry.is_reference,
         standing=placed.standing,
         ratio=ratio.value if ratio else None,

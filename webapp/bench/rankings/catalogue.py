@@ -5,7 +5,7 @@ A ranking chooses its workload, its filters and what is "not measured" from this
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Protocol
@@ -18,6 +18,7 @@ from webapp.bench.reading import PER_CELL
 from webapp.hosts.models import Target
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
+from webapp.plans.load import is_share
 from webapp.plans.points import target_count
 from webapp.results.models import Configuration, Result
 from webapp.results.reading.content import POINTS, Point
@@ -133,6 +134,7 @@ class Catalogue:
     loads: Mapping[str, Load]  # by point key
     sources: Mapping[str, frozenset[Source]]  # by point key
     sizes: Mapping[str, int]  # by point key: about the results that are read there
+    shares: frozenset[str] = frozenset()  # point keys of shares of the load
 
     @cached_property
     def all_sources(self) -> frozenset[Source]:
@@ -141,10 +143,18 @@ class Catalogue:
     def admitted(self, filters: Filter) -> "Catalogue":
         """The part that a filter leaves."""
         admitted_sources = {key: frozenset(filter(filters.admits, sources)) for key, sources in self.sources.items()}
-        keys = [key for key, sources in admitted_sources.items() if sources]
-        return Catalogue(
-            {key: self.loads[key] for key in keys}, {key: admitted_sources[key] for key in keys}, self.sizes
+        return replace(self, sources=admitted_sources)._of(
+            [key for key, sources in admitted_sources.items() if sources]
         )
+
+    @property
+    def of_shares(self) -> "Catalogue":
+        """What was measured at shares of the load."""
+        return self._of([key for key in self.loads if key in self.shares])
+
+    def _of(self, keys: Collection[str]) -> "Catalogue":
+        loads, sources = {key: self.loads[key] for key in keys}, {key: self.sources[key] for key in keys}
+        return replace(self, loads=loads, sources=sources)
 
     @cached_property
     def counts(self) -> Mapping[Load, int]:
@@ -192,7 +202,8 @@ def read_catalogue() -> Catalogue:
         sizes[row[0]] += min(row[-2], PER_CELL)
     for row in imported:
         sizes[row[0]] += row[-2]
-    return Catalogue(loads, {key: frozenset(each) for key, each in sources.items()}, sizes)
+    shares = frozenset(key for key in loads if is_share(points[key]))
+    return Catalogue(loads, {key: frozenset(each) for key, each in sources.items()}, sizes, shares)
 
 
 _OF_ORIGIN = (

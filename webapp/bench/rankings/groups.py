@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 
 from webapp.analysis.cells import Measured, cell_of
 from webapp.analysis.places import DRIVE, controller_of, host_of
@@ -24,6 +25,7 @@ from webapp.bench.rankings.ranked_products import Products
 from webapp.bench.rankings.standings import Order, Standing, order_of
 from webapp.bench.workloads import P99, RATE, Panel, Workload
 from webapp.core.statistics import Summary, summarise
+from webapp.plans.load import LOAD, MAX
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS
 from webapp.results.reading.rows import ResultRow
@@ -55,6 +57,8 @@ class Entry:
     rows: Sequence[ResultRow] = field(compare=False)
     with_p99: Sequence[ResultRow] = field(default=(), compare=False)  # results of this cell, also of other tools
     shares_ceiling: bool = False
+    share: int | None = None  # of the highest rate in percent, in a ranking of rates within a latency
+    is_last_share: bool = False  # no higher one was measured
 
     @cached_property
     def summary(self) -> Summary:
@@ -112,6 +116,7 @@ class Cells:
 
     entries: tuple[Entry, ...]
     undecided: tuple[Undecided, ...]
+    beyond: tuple[str, ...] = ()  # names of products whose latency is above the limit at each share of the load
 
 
 def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: bool) -> Cells:
@@ -159,6 +164,31 @@ def _conditions(workload: Workload) -> frozenset[Condition]:
     return frozenset((name, level) for name, level in workload.point.items() if name not in load | PLACES)
 
 
+def within_latency(cells: Cells, limit_ns: float) -> Cells:
+    """Of the rates at shares of the load, the highest one up to which the mean p99 at no share exceeds the limit. The
+    share `max` is left out: its I/Os wait for earlier ones, so their latency is not that of arrivals."""
+    loads: dict[tuple[object, ...], dict[int, tuple[Entry, float]]] = {}
+    for entry in cells.entries:
+        share = dict(entry.kind.conditions).get(LOAD)
+        if isinstance(share, int) and share != MAX and entry.p99_ns is not None:
+            conditions = frozenset((name, level) for name, level in entry.kind.conditions if name != LOAD)
+            kind = replace(entry.kind, conditions=conditions)
+            shared = replace(entry, kind=kind, share=share)
+            key = (entry.product, entry.where, kind, entry.load, entry.panel.key)
+            loads.setdefault(key, {})[share] = (shared, entry.p99_ns)
+    held: list[Entry] = []
+    beyond: dict[str, None] = {}
+    for shares in loads.values():
+        in_order = [shares[share] for share in sorted(shares)]
+        within = list(takewhile(lambda measured: measured[1] <= limit_ns, in_order))
+        if within:
+            held.append(replace(within[-1][0], is_last_share=len(within) == len(in_order)))
+        else:
+            beyond[in_order[0][0].name] = None
+    names = {entry.name for entry in held}
+    return replace(cells, entries=tuple(held), beyond=tuple(name for name in beyond if name not in names))
+
+
 def groups_of(cells: Cells, load: Load) -> list[Group]:
     """The groups at one load: own results before published ones, then the group with the best value."""
     at_load = [entry for entry in cells.entries if entry.load == load]
@@ -169,7 +199,10 @@ def groups_of(cells: Cells, load: Load) -> list[Group]:
             by_kind.setdefault((entry.kind, entry.panel.key), []).append(entry)
     groups = [_group(entries) for entries in by_kind.values()]
     curves = _curves(cells, load)
-    shown = [_with_ceilings(group, curves) if group.panel.choice == RATE else group for group in groups]
+    shown = [
+        _with_ceilings(group, curves) if group.panel.choice == RATE and group.first.share is None else group
+        for group in groups
+    ]
     metrics = Counter(group.panel.key for group in shown for _ in group.entries)  # values of one metric stand together
     return sorted(shown, key=lambda group: (-metrics[group.panel.key], *_by_value(group)))
 

@@ -11,8 +11,10 @@ from typing import TypeVar
 
 from webapp.bench.rankings.catalogue import Catalogue, Filter, Load, Origins
 from webapp.bench.rankings.use_cases import USE_CASES, UseCase
-from webapp.bench.workloads import CHOICES, RATE, chart_order, is_random
+from webapp.bench.workloads import CHOICES as OF_BENCH
+from webapp.bench.workloads import RATE, chart_order, is_random
 from webapp.core.errors import Refusal
+from webapp.core.formatting import latency
 from webapp.core.parameters import read_number
 from worker.contract.workload import KIB, Pattern
 
@@ -21,6 +23,8 @@ MAX_TEXT, MAX_VALUES = 300, 100  # characters of a name in a filter; names of on
 MAX_WEIGHT = 100
 _USUAL_BLOCK = {True: 4 * KIB, False: 1024 * KIB}  # of random patterns, and of sequential ones
 _MAX_LEVEL = 2**31
+LIMITS_NS = {"within_100us": 100_000.0, "within_1ms": 1_000_000.0, "within_10ms": 10_000_000.0}  # of the mean p99
+CHOICES = OF_BENCH | {key: f"Load with p99 up to {latency(limit)}" for key, limit in LIMITS_NS.items()}
 
 
 class RankingRefused(Refusal):
@@ -44,6 +48,11 @@ class Question:
     use_case: UseCase = USE_CASES["database"]
     weights: tuple[int, ...] = USE_CASES["database"].weights
     base: str = ""  # the product with the score 100; the best without it
+
+    @property
+    def limit_ns(self) -> float | None:
+        """Of the p99 latency, if the highest load within it is ranked."""
+        return LIMITS_NS.get(self.metric)
 
 
 KEYS = ("rank", "pattern", "block_size", "iodepth", "numjobs", "metric", "hosts", "source", "use", "base")

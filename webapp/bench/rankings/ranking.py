@@ -12,7 +12,7 @@ from webapp.bench.rankings.catalogue import (
     observed_controllers,
     read_catalogue,
 )
-from webapp.bench.rankings.groups import Cells, Group, cells_of, groups_of
+from webapp.bench.rankings.groups import Cells, Group, cells_of, groups_of, within_latency
 from webapp.bench.rankings.question import Question, Ranked, chosen_load
 from webapp.bench.rankings.ranked_products import products_of, read
 from webapp.bench.rankings.scores import MIN_WEIGHT, ScoreGroup, scores_of
@@ -60,7 +60,8 @@ class Ranking:
         """The names of what was measured at other loads only."""
         if self.load is None:
             return ()
-        at_load = {source for key in self.catalogue.keys_of({self.load}) for source in self.catalogue.sources[key]}
+        measured_at = self.catalogue if self.question.limit_ns is None else self.catalogue.of_shares
+        at_load = {source for key in measured_at.keys_of({self.load}) for source in measured_at.sources[key]}
         names = _named(self.catalogue.all_sources, self.question.ranked)
         measured = _named(at_load, self.question.ranked)
         if self.question.ranked is Ranked.CONTROLLER:  # of own results, only the results themselves name it
@@ -107,7 +108,7 @@ def rank(question: Question) -> Ranking:
     """At most fifteen queries, whatever the number of drives and results."""
     whole = read_catalogue()
     catalogue = whole.admitted(question.filter)
-    load = chosen_load(question, catalogue)
+    load = chosen_load(question, catalogue if question.limit_ns is None else catalogue.of_shares)
     loads = list(catalogue.counts)
     parts = {
         measured_load for measured_load in loads if any(part.fits(measured_load) for part in question.use_case.parts)
@@ -116,10 +117,12 @@ def rank(question: Question) -> Ranking:
     results = read(catalogue, wanted, question.filter)
     products = products_of(results.rows, question.ranked)
     rates = cells_of(products, question.ranked, RATE, across_hosts=question.across_hosts)
-    is_rate = question.metric == RATE
-    cells = (
-        rates if is_rate else cells_of(products, question.ranked, question.metric, across_hosts=question.across_hosts)
-    )
+    if question.limit_ns is not None:
+        cells = within_latency(rates, question.limit_ns)
+    elif question.metric == RATE:
+        cells = rates
+    else:
+        cells = cells_of(products, question.ranked, question.metric, across_hosts=question.across_hosts)
     scores = tuple(scores_of(rates, question)) if results.sets > 1 else ()
     unread = ("", "scores", "shared ceilings")[results.sets :]
     return Ranking(question, whole, catalogue, load, cells, results.rows, unread, results.has_more, scores)

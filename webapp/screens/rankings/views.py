@@ -13,11 +13,11 @@ from webapp.analysis.same_for_all import same_for_all
 from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.catalogue import Load, Origins, observed_controllers
 from webapp.bench.rankings.groups import Entry, Group
-from webapp.bench.rankings.question import KEYS, LISTS, Question, RankingRefused, read_question
+from webapp.bench.rankings.question import CHOICES, KEYS, LISTS, Question, RankingRefused, read_question
 from webapp.bench.rankings.ranking import Ranking, rank
 from webapp.bench.rankings.scores import MIN_WEIGHT, ScoreGroup
 from webapp.bench.rankings.standings import Lead, Standing
-from webapp.bench.workloads import CHOICES, Workload, chart_order, chart_words, in_words
+from webapp.bench.workloads import Workload, chart_order, chart_words, in_words
 from webapp.core.formatting import bytes_binary, latency
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.table_files import file_response
@@ -129,7 +129,7 @@ def rankings_page(request: HttpRequest) -> HttpResponse:
 
 def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
     groups = ranking.groups[:MOST_GROUPS]
-    is_latency = ranking.question.metric != "rate"
+    is_latency = ranking.question.metric != "rate" and ranking.question.limit_ns is None
     return {
         "ranking": ranking,
         "kind": KINDS[ranking.question.ranked],
@@ -269,7 +269,8 @@ def _model(entry: Entry) -> str:
 def _where(entry: Entry, place: Sequence[str]) -> str:
     """What the title of the group does not say; `place` is that of the group."""
     layout = entry.rows[0].layout if _model(entry) != entry.name else ""
-    return " · ".join(filter(None, (layout, "" if place else place_words(entry.where))))
+    share = f"{entry.share} % of its highest" if entry.share else ""
+    return " · ".join(filter(None, (layout, "" if place else place_words(entry.where), share)))
 
 
 def _title(group: Group, ranking: Ranking) -> str:

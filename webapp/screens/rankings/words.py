@@ -15,7 +15,7 @@ from webapp.bench.rankings.standings import Lead
 from webapp.bench.reading import newest_words
 from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
-from webapp.core.formatting import bytes_binary, ratio
+from webapp.core.formatting import bytes_binary, latency, ratio
 from webapp.results.metrics import IOPS
 from webapp.results.unfinished import unfinished_sentences
 
@@ -38,11 +38,15 @@ def verdict(ranking: Ranking) -> Verdict:
     if ranking.load is None:
         words = "No result fits this filter." if ranking.whole.loads else "Nothing is measured yet."
         return Verdict(words, "")
+    if ranking.question.limit_ns is not None and not ranking.all_groups:
+        return Verdict("No load is known to stay within this latency.", "Run a plan that varies the load.")
     if not ranking.groups:
         alone = len(ranking.alone)
         return Verdict("Nothing to rank.", f"No two {kind}s are comparable; {alone} measured alone." if alone else "")
     group = ranking.groups[0]
-    return Verdict(*_headline(group, kind, _among(ranking)), tuple(_pills(ranking, group)))
+    limit = ranking.question.limit_ns
+    among = _among(ranking) + (f" with p99 up to {latency(limit)}" if limit else "")
+    return Verdict(*_headline(group, kind, among), tuple(_pills(ranking, group)))
 
 
 def _among(ranking: Ranking) -> str:
@@ -169,6 +173,10 @@ def caveats(ranking: Ranking) -> Iterator[str]:
         yield f"{once} of {len(entries)} values were measured once. They have no interval and support no claim."
     if any(not {DEPTH, JOBS} <= row.point.keys() for entry in entries for row in entry.rows):
         yield "Some imports state no queue depth or number of jobs. They count as 1."
+    if lasting := dict.fromkeys(entry.name for entry in entries if entry.is_last_share):
+        yield f"Within the limit at the highest share measured, so more may be possible: {_named([*lasting])}."
+    if ranking.cells.beyond:
+        yield f"Above the limit at each measured share of the load: {_named(ranking.cells.beyond)}."
     if any(entry.shares_ceiling for entry in entries):
         yield (
             "Shared ceiling: drives in one host have equal values that stay the same at another load. A link, a "

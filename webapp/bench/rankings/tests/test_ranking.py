@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from webapp.bench.products import Kind
+from webapp.bench.rankings.answer import answer
 from webapp.bench.rankings.question import RankingRefused, read_question
 from webapp.bench.rankings.ranking import Ranking, rank
 from webapp.bench.rankings.standings import Lead
@@ -220,6 +222,30 @@ def test_a_shared_ceiling_stands_at_both_drives(lab: Callable[..., Lab]) -> None
     assert {entry.name for entry in group.entries if entry.shares_ceiling} == {"A", "B"}
     (group,) = ranked(iodepth="1").groups
     assert not any(entry.shares_ceiling for entry in group.entries)
+
+
+def test_the_highest_load_within_a_latency_is_ranked(lab: Callable[..., Lab]) -> None:
+    """By the rate at the highest share up to which no share exceeds the limit; the p99 of `max` does not count."""
+    p99s_ms = {
+        "A": {25: 0.2, 50: 0.8, 75: 3.0, 100: 0.9},
+        "B": {25: 0.2, 50: 2.0, 75: 0.9, 100: 5.0},
+        "C": {25: 0.1, 50: 0.2, 75: 0.3, 100: 9.0},
+        "D": {25: 1.5, 50: 2.0, 75: 3.0, 100: 9.0},
+    }
+    for model, highest in (("A", 1000.0), ("B", 1800.0), ("C", 400.0), ("D", 9000.0)):
+        own = lab(model)
+        for share, p99_ms in p99s_ms[model].items():
+            results = own.measure(*(highest * share / 100 * noise for noise in (1.0, 1.01, 0.99)), load=share)
+            Result.objects.filter(pk__in=[each.pk for each in results]).update(p99_ns=1e6 * p99_ms)
+    lab("E").measure(1e6)
+    ranking = ranked(metric="within_1ms")
+    (group,) = ranking.groups
+    ranked_shares = [(entry.name, entry.share, entry.is_last_share) for entry in group.entries]
+    assert ranked_shares == [("A", 50, False), ("B", 25, False), ("C", 75, True)]
+    assert [round(entry.summary.mean) for entry in group.entries] == [500, 450, 300]
+    assert (ranking.cells.beyond, ranking.not_measured) == (("D",), ("E",))
+    assert [entry["share"] for entry in msgspec.to_builtins(answer(ranking))["groups"][0]["entries"]] == [50, 25, 75]
+    assert not ranked(metric="within_100us").groups
 
 
 def test_of_latencies_the_lowest_is_first(lab: Callable[..., Lab]) -> None:
