@@ -27,7 +27,8 @@ from webapp.plans.setting_rows import Factor
 from webapp.plans.values import Choice, Duration, Value
 from webapp.runs import durations
 from webapp.runs.dispatch import orders
-from webapp.runs.models import Attempt, AttemptState, Run, RunState, trial
+from webapp.runs.models import Attempt, AttemptState, Run, RunState
+from webapp.runs.models import run as run_models
 from webapp.runs.services import start_run
 from webapp.screens.results import columns
 from webapp.tests.factories.hosts import CAPABILITIES, a_host, storage1_scratch
@@ -99,7 +100,7 @@ IN_PLANS: Any = SimpleNamespace(
 @pytest.fixture
 def naps(monkeypatch: pytest.MonkeyPatch) -> None:
     """The four registries without the worker's, which `worker/engines/tests/test_interface.py` registers."""
-    for module in (trial, durations):
+    for module in (run_models, durations):
         monkeypatch.setattr(module, "AnyWorkload", FioWorkload | CopyWorkload | NapWorkload)
     monkeypatch.setitem(recipes.ENGINES, NapWorkload, RECIPE)  # type: ignore[misc]  # a key of another kind than before
     monkeypatch.setitem(engines.ENGINES, "nap", IN_PLANS)
