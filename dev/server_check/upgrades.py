@@ -58,6 +58,7 @@ from django.apps import apps
 own = [model for model in apps.get_models() if model.__module__.startswith("webapp.")]
 print(json.dumps({model._meta.db_table: model._default_manager.count() for model in own}))
 """
+TIDIED = ("core_change", "core_logintries")
 TRIALS = """\
 import json
 from collections import Counter
@@ -198,8 +199,9 @@ class Upgrades(InstalledServer):
         return int(self._trials(self._runs).get("done", 0))
 
     def _counts(self) -> dict[str, int]:
+        """Rows by table, without tables that are tidied every ten minutes."""
         counts: dict[str, int] = json.loads(self._manage_shell(COUNTS).splitlines()[-1])
-        return counts
+        return {name: count for name, count in counts.items() if name not in TIDIED}
 
     def _upgrade(self) -> None:
         self._backup_of_old = self._run(SERVER, "backup").strip().rpartition(" ")[2]
@@ -210,7 +212,7 @@ class Upgrades(InstalledServer):
         expect("the newer release runs", self._run("readlink", CURRENT).strip() != self._old_release, True)
         expect("ready", said.strip().splitlines()[-1].startswith("The server is ready"), True)
         after = self._counts()
-        expect("tables with fewer rows", [name for name in before if before[name] > after[name] > 0], [])
+        expect("tables with fewer rows", [name for name in before if before[name] > after[name]], [])
         expect("empty tables", [name for name, count in after.items() if not count], [])
         expect("rows that the migration changed", self._manage_shell(UPGRADED), "yes")
 
