@@ -13,7 +13,7 @@ from webapp.analysis.same_for_all import same_for_all
 from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.catalogue import Load, Origins, observed_controllers
 from webapp.bench.rankings.groups import Entry, Group
-from webapp.bench.rankings.question import CHOICES, KEYS, LISTS, Question, RankingRefused, read_question
+from webapp.bench.rankings.question import CHOICES, KEYS, LIMITS_NS, LISTS, Question, RankingRefused, read_question
 from webapp.bench.rankings.ranking import Ranking, rank
 from webapp.bench.rankings.scores import MIN_WEIGHT, ScoreGroup
 from webapp.bench.rankings.standings import Lead, Standing
@@ -319,20 +319,22 @@ def _alone(group: Group) -> Alone:
 def _choices(ranking: Ranking) -> Iterator[Choice]:
     """Pattern, block size and metric. Only what was measured is offered."""
     load, loads = ranking.load, ranking.catalogue.counts
-    if load is None:
-        return
-    patterns = sorted({each.pattern for each in loads}, key=chart_order)
-    yield _choice(
-        "pattern", FACTORS["pattern"].label, [(pattern, chart_words(pattern)) for pattern in patterns], load.pattern
-    )
-    sizes = sorted({each.block_size for each in loads if each.pattern == load.pattern})
-    yield _choice(
-        "block_size",
-        FACTORS["block_size"].label,
-        [(str(size), bytes_binary(size)) for size in sizes],
-        str(load.block_size),
-    )
-    yield _choice("metric", "Metric", CHOICES.items(), ranking.question.metric)
+    if load is not None:
+        patterns = sorted({each.pattern for each in loads}, key=chart_order)
+        yield _choice(
+            "pattern", FACTORS["pattern"].label, [(pattern, chart_words(pattern)) for pattern in patterns], load.pattern
+        )
+        sizes = sorted({each.block_size for each in loads if each.pattern == load.pattern})
+        yield _choice(
+            "block_size",
+            FACTORS["block_size"].label,
+            [(str(size), bytes_binary(size)) for size in sizes],
+            str(load.block_size),
+        )
+    has_shares, chosen = bool(ranking.catalogue.of_shares.loads), ranking.question.metric
+    metrics = [(key, text) for key, text in CHOICES.items() if has_shares or key not in LIMITS_NS or key == chosen]
+    if loads:
+        yield _choice("metric", "Metric", metrics, chosen)
 
 
 def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:

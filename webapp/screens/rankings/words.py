@@ -35,11 +35,16 @@ class Verdict:
 
 def verdict(ranking: Ranking) -> Verdict:
     kind = KINDS[ranking.question.ranked]
+    if ranking.load is None and ranking.question.limit_ns is not None and ranking.catalogue.loads:
+        return Verdict("No shares of the load are measured here.", "Run a plan with the factor load, or choose IOPS.")
     if ranking.load is None:
         words = "No result fits this filter." if ranking.whole.loads else "Nothing is measured yet."
         return Verdict(words, "")
     if ranking.question.limit_ns is not None and not ranking.all_groups:
-        return Verdict("No load is known to stay within this latency.", "Run a plan that varies the load.")
+        if not ranking.cells.beyond:
+            return Verdict("No share of the load has a p99 latency.", "")
+        limit = latency(ranking.question.limit_ns)
+        return Verdict(f"At each measured share of the load, p99 is above {limit}.", "Measure lower shares.")
     if not ranking.groups:
         alone = len(ranking.alone)
         return Verdict("Nothing to rank.", f"No two {kind}s are comparable; {alone} measured alone." if alone else "")

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 
 from webapp.bench.products import read_products
+from webapp.bench.rankings.question import LIMITS_NS
 from webapp.bench.rankings.standings import Lead
 from webapp.bench.side_by_side import read_selection, side_by_side
 from webapp.core.models import User
@@ -139,6 +140,28 @@ def test_a_wrong_address_is_refused_on_the_page_in_files_and_in_the_api(
 ) -> None:
     for address in ("/rankings/", "/rankings.csv", "/api/v1/rankings"):
         assert operator.get(f"{address}?{query}").status_code == 422
+
+
+def test_loads_within_a_latency_are_offered_where_shares_were_measured(operator: Client, db: None) -> None:
+    """Without shares, another metric can still be chosen."""
+
+    def metrics(address: str) -> list[str]:
+        (choice,) = (each for each in shown(operator, address)["choices"] if each.name == "metric")
+        return [option.value for group in choice.groups for option in group.options]
+
+    host = a_host("storage1")
+    Lab(a_drive(host, "nvme7", model="A", serial="S7"), number=7).measure(100.0)
+    assert not {*LIMITS_NS} & {*metrics("/rankings/")}
+    assert {"rate", "within_1ms"} <= {*metrics("/rankings/?metric=within_1ms")}
+    for number, (model, rate) in enumerate((("B", 900.0), ("C", 500.0)), start=8):
+        own = Lab(a_drive(host, f"nvme{number}", model=model, serial=f"S{number}"), number=number)
+        own.measure(rate, rate * 1.01, load=50)
+    assert {*LIMITS_NS} <= {*metrics("/rankings/")}
+    context = shown(operator, "/rankings/?metric=within_1ms")
+    (group,) = context["groups"]
+    assert [(entry.name, entry.where, entry.p99) for entry in group.all] == [
+        ("B", "50 % of its highest", "4.00 µs"), ("C", "50 % of its highest", "4.00 µs"),
+    ]  # fmt: skip
 
 
 def test_an_empty_installation_has_a_page(operator: Client) -> None:
