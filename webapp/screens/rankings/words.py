@@ -43,8 +43,8 @@ def verdict(ranking: Ranking) -> Verdict:
     if ranking.question.limit_ns is not None and not ranking.all_groups:
         if not ranking.cells.beyond:
             return Verdict("No share of the load has a p99 latency.", "")
-        limit = latency(ranking.question.limit_ns)
-        return Verdict(f"At each measured share of the load, p99 is above {limit}.", "Measure lower shares.")
+        above = f"p99 is above {latency(ranking.question.limit_ns)}"
+        return Verdict(f"At each measured share of the load, {above}.", "Measure lower shares.")
     if not ranking.groups:
         alone = len(ranking.alone)
         return Verdict("Nothing to rank.", f"No two {kind}s are comparable; {alone} measured alone." if alone else "")
