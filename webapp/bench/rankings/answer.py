@@ -1,5 +1,6 @@
 """Rankings as structs for the API, and as a table for files. Values are in stored units: 1/s, B/s, ns."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -12,6 +13,7 @@ from webapp.bench.rankings.standings import Lead, Standing
 from webapp.bench.rankings.standings import Ranked as Placed
 from webapp.core.table_files import Column, Kind, Table
 from webapp.results.metrics import Missing
+from webapp.results.models import known
 
 
 class RankedLoad(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +34,7 @@ class RankedEntry(msgspec.Struct, frozen=True, kw_only=True):
     results: int
     p99_ns: float | None
     share: int | None
+    less_than: float | None
     reference: bool
     standing: Standing  # first; level: cannot be told from the first; behind; seen_behind: in too few repeats
     ratio: float | None  # of the first to this one, above 1 if the first is better
@@ -92,6 +95,15 @@ class UndecidedProduct(msgspec.Struct, frozen=True, kw_only=True):
     choose: str
 
 
+class BeyondLatency(msgspec.Struct, frozen=True, kw_only=True):
+    """No measured share of the load is within the latency."""
+
+    name: str
+    where: tuple[str, ...]
+    share: int  # the lowest one
+    p99_ns: float | None  # at it; null: too few I/Os for a percentile
+
+
 class RankingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     rank: str  # drive | controller | host | layout
     load: RankedLoad | None  # null: nothing was measured
@@ -99,6 +111,7 @@ class RankingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     hosts_together: bool
     groups: tuple[RankedGroup, ...]  # those with one entry last: comparable with nothing
     not_measured: tuple[str, ...]
+    beyond: tuple[BeyondLatency, ...]
     undecided: tuple[UndecidedProduct, ...]
     use_case: str
     scores: tuple[ScoresOut, ...]
@@ -112,6 +125,10 @@ def answer(ranking: Ranking) -> RankingAnswer:
         hosts_together=ranking.question.across_hosts,
         groups=tuple(map(_group, (*ranking.groups, *ranking.alone))),
         not_measured=ranking.not_measured,
+        beyond=tuple(
+            BeyondLatency(name=each.name, where=each.where, share=known(each.share), p99_ns=each.worst_p99_ns)
+            for each in ranking.cells.beyond
+        ),
         undecided=tuple(UndecidedProduct(name=each.name, choose=each.mixed.text) for each in ranking.cells.undecided),
         use_case=ranking.question.use_case.key,
         scores=tuple(map(_scores, ranking.scores)),
@@ -154,6 +171,7 @@ def _entry(entry: Entry, placed: Placed) -> RankedEntry:
         results=len(entry.rows),
         p99_ns=entry.p99_ns,
         share=entry.share,
+        less_than=entry.less_than if entry.less_than is not None and math.isfinite(entry.less_than) else None,
         reference=entry.is_reference,
         standing=placed.standing,
         ratio=ratio.value if ratio else None,
@@ -200,6 +218,7 @@ _COLUMNS = (
     Column("Group", Kind.INTEGER), Column("Place", Kind.INTEGER), Column("Product"), Column("Name"), Column("Where"),
     Column("Tool"), Column("Metric"), Column("Unit"), Column("n", Kind.INTEGER), Column("Geometric mean", Kind.NUMBER),
     Column("95 % CI low", Kind.NUMBER), Column("95 % CI high", Kind.NUMBER), Column("p99", Kind.NUMBER, "ns"),
+    Column("Load", Kind.INTEGER, "%"),
     Column("Standing"), Column("Ratio of the first", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
     Column("Ratio 95 % CI high", Kind.NUMBER), Column("Shared ceiling", Kind.SWITCH), Column("Reference", Kind.SWITCH),
 )  # fmt: skip
@@ -215,10 +234,11 @@ def _lines(answer: RankingAnswer) -> Iterator[Sequence[object]]:
         for place, entry in enumerate(group.entries, start=1):
             yield (
                 number, place, entry.product, entry.name, "; ".join(entry.where), group.tool, group.metric, group.unit,
-                entry.n, entry.mean, entry.low, entry.high, entry.p99_ns, entry.standing, entry.ratio, entry.ratio_low,
-                entry.ratio_high, entry.shares_ceiling, entry.reference,
+                entry.n, entry.mean, entry.low, entry.high, entry.p99_ns, entry.share, entry.standing, entry.ratio,
+                entry.ratio_low, entry.ratio_high, entry.shares_ceiling, entry.reference,
             )  # fmt: skip
     without = [(product.name, product.choose) for product in answer.undecided]
     without += [(name, Missing.NOT_MEASURED.value) for name in answer.not_measured]
+    without += [(each.name, "above the latency at each measured share of the load") for each in answer.beyond]
     for name, why in without:
-        yield (None, None, None, name, *(None,) * 9, why, *(None,) * 5)
+        yield (None, None, None, name, *(None,) * 10, why, *(None,) * 5)

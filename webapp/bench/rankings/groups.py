@@ -28,6 +28,7 @@ from webapp.core.statistics import Summary, summarise
 from webapp.plans.load import LOAD, MAX
 from webapp.plans.values import Value
 from webapp.results.metrics import METRICS
+from webapp.results.reading.doubts import kept_up
 from webapp.results.reading.rows import ResultRow
 
 Place = tuple[str, ...]  # host and controller, or the drives; empty if hosts are put together
@@ -55,10 +56,13 @@ class Entry:
     panel: Panel
     measured: Measured
     rows: Sequence[ResultRow] = field(compare=False)
-    with_p99: Sequence[ResultRow] = field(default=(), compare=False)  # results of this cell, also of other tools
+    with_p99: Mapping[str, Sequence[ResultRow]] = field(
+        default_factory=dict, compare=False
+    )  # by direction, of all tools
     shares_ceiling: bool = False
     share: int | None = None  # of the highest rate in percent, in a ranking of rates within a latency
-    is_last_share: bool = False  # no higher one was measured
+    is_last_share: bool = False  # no higher one was measured but `max`
+    less_than: float | None = None  # the rate at the next share or at `max`; infinite without both
 
     @cached_property
     def summary(self) -> Summary:
@@ -72,8 +76,20 @@ class Entry:
     @cached_property
     def p99_ns(self) -> float | None:
         """None if the results have none, or several directions."""
+        return self._p99_ns(self.panel.direction)
+
+    @cached_property
+    def worst_p99_ns(self) -> float | None:
+        """Of the directions."""
+        known = [p99_ns for p99_ns in map(self._p99_ns, self.with_p99) if p99_ns is not None]
+        return max(known, default=None)
+
+    def is_within(self, limit_ns: float) -> bool:
+        return self.worst_p99_ns is not None and self.worst_p99_ns <= limit_ns and all(map(kept_up, self.rows))
+
+    def _p99_ns(self, direction: str) -> float | None:
         ids = {id_ for row in self.rows for id_ in row.ids}
-        known = [row for row in self.with_p99 if row.id in ids]
+        known = [row for row in self.with_p99.get(direction, ()) if row.id in ids]
         return cell_of(known, METRICS[P99]).mean if known else None
 
     @property
@@ -116,7 +132,7 @@ class Cells:
 
     entries: tuple[Entry, ...]
     undecided: tuple[Undecided, ...]
-    beyond: tuple[str, ...] = ()  # names of products whose latency is above the limit at each share of the load
+    beyond: tuple[Entry, ...] = ()  # of products without a share within the latency: the lowest share
 
 
 def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: bool) -> Cells:
@@ -127,11 +143,10 @@ def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: b
     names = {str(product): product for product in products.rows}
     entries: list[Entry] = []
     undecided: dict[str, Undecided] = {}
-    p99s = {
-        (text, workload, grid.panels[panel].direction): rows
-        for (panel, text, workload), rows in grid.cells.items()
-        if grid.panels[panel].choice == P99
-    }
+    p99s: dict[tuple[str, str], dict[str, Sequence[ResultRow]]] = {}
+    for (panel_key, text, workload_key), rows in grid.cells.items():
+        if grid.panels[panel_key].choice == P99:
+            p99s.setdefault((text, workload_key), {})[grid.panels[panel_key].direction] = rows
     for (panel_key, text, workload_key), rows in grid.cells.items():
         panel, product, workload = grid.panels[panel_key], names[text], grid.workloads[workload_key]
         load = load_of(workload.point)
@@ -142,7 +157,7 @@ def cells_of(products: Products, ranked: Ranked, choice: str, *, across_hosts: b
                 undecided.setdefault(text, Undecided(products.names[product], mixed))
                 continue
             kind = Kind(tool, () if across_hosts else where, _conditions(workload))
-            p99 = p99s.get((text, workload_key, panel.direction), ())
+            p99 = p99s.get((text, workload_key), {})
             value = cell_of(alike, panel.metric)
             entries.append(Entry(product, products.names[product], where, kind, load, panel, value, alike, p99))
     return Cells(tuple(entries), tuple(undecided.values()))
@@ -164,29 +179,33 @@ def _conditions(workload: Workload) -> frozenset[Condition]:
     return frozenset((name, level) for name, level in workload.point.items() if name not in load | PLACES)
 
 
-def within_latency(cells: Cells, limit_ns: float) -> Cells:
-    """Of the rates at shares of the load, the highest one up to which the mean p99 at no share exceeds the limit. The
-    share `max` is left out: its I/Os wait for earlier ones, so their latency is not that of arrivals."""
-    loads: dict[tuple[object, ...], dict[int, tuple[Entry, float]]] = {}
+def within_latency(cells: Cells, load: Load, limit_ns: float) -> Cells:
+    """The rates at `load` within a p99 latency: of each point's shares, the highest one up to which each share keeps up
+    with its arrivals and has a mean p99 of at most `limit_ns`. The first share without a p99 ends the search as well.
+    The share `max` counts only as the highest rate: its I/Os wait for earlier ones, so their latency is not that of
+    arrivals."""
+    points: dict[tuple[Product, Place, Kind, str], dict[int, Entry]] = {}
     for entry in cells.entries:
         share = dict(entry.kind.conditions).get(LOAD)
-        if isinstance(share, int) and share != MAX and entry.p99_ns is not None:
+        if entry.load == load and isinstance(share, int):
             conditions = frozenset((name, level) for name, level in entry.kind.conditions if name != LOAD)
             kind = replace(entry.kind, conditions=conditions)
-            shared = replace(entry, kind=kind, share=share)
-            key = (entry.product, entry.where, kind, entry.load, entry.panel.key)
-            loads.setdefault(key, {})[share] = (shared, entry.p99_ns)
+            shares = points.setdefault((entry.product, entry.where, kind, entry.panel.key), {})
+            shares[share] = replace(entry, kind=kind, share=share)
     held: list[Entry] = []
-    beyond: dict[str, None] = {}
-    for shares in loads.values():
-        in_order = [shares[share] for share in sorted(shares)]
-        within = list(takewhile(lambda measured: measured[1] <= limit_ns, in_order))
+    beyond: list[Entry] = []
+    for shares in points.values():
+        *entries, last = [shares[share] for share in sorted(shares)]
+        maximum = last.summary.mean if last.share == MAX else math.inf
+        entries += [last] if last.share != MAX else []
+        within = list(takewhile(lambda entry: entry.is_within(limit_ns), entries))
         if within:
-            held.append(replace(within[-1][0], is_last_share=len(within) == len(in_order)))
-        else:
-            beyond[in_order[0][0].name] = None
-    names = {entry.name for entry in held}
-    return replace(cells, entries=tuple(held), beyond=tuple(name for name in beyond if name not in names))
+            is_last = len(within) == len(entries)
+            above = maximum if is_last else entries[len(within)].summary.mean
+            held.append(replace(within[-1], is_last_share=is_last, less_than=above))
+        elif entries:
+            beyond.append(entries[0])
+    return replace(cells, entries=tuple(held), beyond=tuple(beyond))
 
 
 def groups_of(cells: Cells, load: Load) -> list[Group]:
@@ -217,7 +236,15 @@ def _group(entries: Sequence[Entry]) -> Group:
     named = sorted(entries, key=lambda entry: (entry.name, entry.where))
     panel = named[0].panel
     order = order_of([[entry.measured] for entry in named], lower_is_better=panel.metric.lower_is_better)
+    order = order.level_with({place for place, entry in enumerate(named) if _may_be_first(entry, named)})
     return Group(named[0].kind, panel, tuple(named[ranked.place] for ranked in order.ranked), order)
+
+
+def _may_be_first(entry: Entry, entries: Sequence[Entry]) -> bool:
+    """Whether its next share, at which it was not within the latency, reaches the best rate. Between two shares, nobody
+    knows where the latency exceeds the limit."""
+    best = max(other.summary.mean for other in entries)
+    return entry.less_than is not None and entry.less_than >= best
 
 
 Curve = Mapping[int, float]  # value by requests in flight

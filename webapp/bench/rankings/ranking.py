@@ -50,6 +50,11 @@ class Ranking:
         return tuple(group for group in self.all_groups if len(group.entries) == 1)
 
     @property
+    def offered(self) -> Catalogue:
+        """What can be ranked by this metric."""
+        return self.catalogue if self.question.limit_ns is None else self.catalogue.of_shares
+
+    @property
     def was_wanted(self) -> bool:
         """Whether the load is the chosen one, and not only the nearest."""
         wanted = self.question.wanted.items()
@@ -60,8 +65,7 @@ class Ranking:
         """The names of what was measured at other loads only."""
         if self.load is None:
             return ()
-        measured_at = self.catalogue if self.question.limit_ns is None else self.catalogue.of_shares
-        at_load = {source for key in measured_at.keys_of({self.load}) for source in measured_at.sources[key]}
+        at_load = {source for key in self.offered.keys_of({self.load}) for source in self.offered.sources[key]}
         names = _named(self.catalogue.all_sources, self.question.ranked)
         measured = _named(at_load, self.question.ranked)
         if self.question.ranked is Ranked.CONTROLLER:  # of own results, only the results themselves name it
@@ -118,7 +122,7 @@ def rank(question: Question) -> Ranking:
     products = products_of(results.rows, question.ranked)
     rates = cells_of(products, question.ranked, RATE, across_hosts=question.across_hosts)
     if question.limit_ns is not None:
-        cells = within_latency(rates, question.limit_ns)
+        cells = within_latency(rates, load, question.limit_ns) if load else rates
     elif question.metric == RATE:
         cells = rates
     else:

@@ -9,7 +9,7 @@ Fewer than three blocks are never a claim. Beyond the margin, the entry is then 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -54,6 +54,17 @@ class Order:
     ranked: tuple[Ranked, ...]
     lead: Lead
     in_one_order: bool = False  # the first was measured before or after the others, so drift may be the reason
+
+    def level_with(self, places: Collection[int]) -> "Order":
+        """The same, but the entries at these places cannot be told from the first."""
+        first, *others = self.ranked
+        if not any(entry.place in places for entry in others):
+            return self
+        ranked = [
+            Ranked(entry.place, Standing.LEVEL, None, entry.blocks) if entry.place in places else entry
+            for entry in others
+        ]
+        return Order((first, *ranked), Lead.NONE)
 
 
 def order_of(entries: Sequence[Values], *, lower_is_better: bool = False, weights: Sequence[float] = ()) -> Order:

@@ -54,11 +54,15 @@ def _load(result: ResultRow) -> Iterator[Doubt]:
         reached, asked = result.metrics[LOAD_REACHED], result.metrics[LOAD_ASKED]
         words = f"could not keep up: it reached {significant(reached)} % of {iops(asked)}"
         yield Doubt(words, "could not keep up")
-    delayed = result.metrics.get(LOAD_DELAYED, 0.0)
-    if delayed > MAX_DELAYED:
-        share = significant(min(delayed, 100))
+    if waited(result):
+        share = significant(min(result.metrics[LOAD_DELAYED], 100))
         words = f"{share} % of the I/Os waited for an earlier one of their job, so latencies are too low"
         yield Doubt(words, "latencies too low")
+
+
+def waited(result: ResultRow) -> bool:
+    """Whether so many I/Os of an open loop waited for an earlier one of their job that its latencies are too low."""
+    return result.metrics.get(LOAD_DELAYED, 0.0) > MAX_DELAYED
 
 
 def kept_up(result: ResultRow | Result) -> bool:

@@ -318,7 +318,7 @@ def _alone(group: Group) -> Alone:
 
 def _choices(ranking: Ranking) -> Iterator[Choice]:
     """Pattern, block size and metric. Only what was measured is offered."""
-    load, loads = ranking.load, ranking.catalogue.counts
+    load, loads = ranking.load, ranking.offered.counts
     if load is not None:
         patterns = sorted({each.pattern for each in loads}, key=chart_order)
         yield _choice(
@@ -333,7 +333,7 @@ def _choices(ranking: Ranking) -> Iterator[Choice]:
         )
     has_shares, chosen = bool(ranking.catalogue.of_shares.loads), ranking.question.metric
     metrics = [(key, text) for key, text in CHOICES.items() if has_shares or key not in LIMITS_NS or key == chosen]
-    if loads:
+    if ranking.catalogue.loads:
         yield _choice("metric", "Metric", metrics, chosen)
 
 
@@ -351,7 +351,7 @@ class ShownLoad:
 
 def _loads(data: QueryDict, ranking: Ranking) -> list[ShownLoad]:
     """Those of the pattern and block size, by requests in flight. The row has those that most drives have."""
-    load, counts = ranking.load, ranking.catalogue.counts
+    load, counts = ranking.load, ranking.offered.counts
     if load is None:
         return []
     alike = [each for each in counts if _is_alike(each, load)]

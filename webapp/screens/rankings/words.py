@@ -17,6 +17,7 @@ from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, latency, ratio
 from webapp.results.metrics import IOPS
+from webapp.results.reading.doubts import waited
 from webapp.results.unfinished import unfinished_sentences
 
 KINDS = {Ranked.DRIVE: "drive", Ranked.CONTROLLER: "controller", Ranked.HOST: "host", Ranked.LAYOUT: "layout"}
@@ -41,9 +42,9 @@ def verdict(ranking: Ranking) -> Verdict:
         words = "No result fits this filter." if ranking.whole.loads else "Nothing is measured yet."
         return Verdict(words, "")
     if ranking.question.limit_ns is not None and not ranking.all_groups:
-        if not ranking.cells.beyond:
-            return Verdict("No share of the load has a p99 latency.", "")
-        above = f"p99 is above {latency(ranking.question.limit_ns)}"
+        if all(entry.worst_p99_ns is None for entry in ranking.cells.beyond):
+            return Verdict("No share of the load has a p99 latency.", "Measure for longer: p99 needs 1,000 I/Os.")
+        above = f"p99 is above {latency(ranking.question.limit_ns)}, or the drive cannot keep up"
         return Verdict(f"At each measured share of the load, {above}.", "Measure lower shares.")
     if not ranking.groups:
         alone = len(ranking.alone)
@@ -181,7 +182,12 @@ def caveats(ranking: Ranking) -> Iterator[str]:
     if lasting := dict.fromkeys(entry.name for entry in entries if entry.is_last_share):
         yield f"Within the limit at the highest share measured, so more may be possible: {_named([*lasting])}."
     if ranking.cells.beyond:
-        yield f"Above the limit at each measured share of the load: {_named(ranking.cells.beyond)}."
+        names = dict.fromkeys(entry.name for entry in ranking.cells.beyond)
+        yield f"Above the limit at each measured share of the load: {_named([*names])}."
+    if any(group.order.lead is Lead.NONE and group.first.share for group in ranking.groups):
+        yield "Between two shares, nobody knows where the limit is: a drive may reach the rate at its next share."
+    if low := dict.fromkeys(entry.name for entry in entries if entry.share and any(map(waited, entry.rows))):
+        yield f"I/Os waited for earlier ones, so the p99 is too low: {_named([*low])}."
     if any(entry.shares_ceiling for entry in entries):
         yield (
             "Shared ceiling: drives in one host have equal values that stay the same at another load. A link, a "

@@ -1,19 +1,20 @@
 """Rankings of stored results: what is ranked together, what is apart, and what is missing."""
 
 from collections.abc import Callable
+from typing import Any
 
-import msgspec
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from webapp.bench.products import Kind
-from webapp.bench.rankings.answer import answer
+from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.question import RankingRefused, read_question
 from webapp.bench.rankings.ranking import Ranking, rank
-from webapp.bench.rankings.standings import Lead
+from webapp.bench.rankings.standings import Lead, Standing
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host
+from webapp.results.metrics import LOAD_ASKED, LOAD_REACHED
 from webapp.results.models import Import, Result
 from webapp.results.reading import content
 from webapp.tests.factories.hosts import a_drive, a_host
@@ -243,9 +244,59 @@ def test_the_highest_load_within_a_latency_is_ranked(lab: Callable[..., Lab]) ->
     ranked_shares = [(entry.name, entry.share, entry.is_last_share) for entry in group.entries]
     assert ranked_shares == [("A", 50, False), ("B", 25, False), ("C", 75, True)]
     assert [round(entry.summary.mean) for entry in group.entries] == [500, 450, 300]
-    assert (ranking.cells.beyond, ranking.not_measured) == (("D",), ("E",))
-    assert [entry["share"] for entry in msgspec.to_builtins(answer(ranking))["groups"][0]["entries"]] == [50, 25, 75]
+    assert [round(entry.less_than or 0) for entry in group.entries] == [750, 900, 400]
+    assert group.order.lead is Lead.NONE  # B may reach up to 900
+    standings = [placed.standing for placed in group.order.ranked]
+    assert standings == [Standing.FIRST, Standing.LEVEL, Standing.BEHIND]
+    out = answer(ranking)
+    assert [(each.name, each.share) for each in out.beyond] == [("D", 25)]
+    assert ranking.not_measured == ("E",)
+    assert [(entry.share, round(entry.less_than or 0)) for entry in out.groups[0].entries] == [
+        (50, 750),
+        (25, 900),
+        (75, 400),
+    ]
+    assert [line[14:15] for line in ranking_table(out).rows if line[3] == "D"] == [
+        ("above the latency at each measured share of the load",)
+    ]
     assert not ranked(metric="within_100us").groups
+
+
+def test_a_share_that_could_not_keep_up_or_has_no_p99_ends_the_loads_within_a_latency(lab: Callable[..., Lab]) -> None:
+    changes: dict[str, dict[str, Any]] = {
+        "A": {"metrics": {LOAD_ASKED: 500.0, LOAD_REACHED: 60.0}}, "B": {"p99_ns": None}, "C": {}
+    }  # fmt: skip
+    for model, change in changes.items():
+        own = lab(model)
+        for share in (25, 50, 75):
+            results = own.measure(*(1000 * share / 100 * noise for noise in (1.0, 1.01, 0.99)), load=share)
+            if share == 50:
+                Result.objects.filter(pk__in=[each.pk for each in results]).update(**change)
+    (group,) = ranked(metric="within_1ms").groups
+    assert {entry.name: entry.share for entry in group.entries} == {"A": 25, "B": 25, "C": 75}
+
+
+def test_loads_within_a_latency_are_of_the_shown_block_size(lab: Callable[..., Lab]) -> None:
+    """What exceeds the limit at another one is not named."""
+    for model in ("A", "B", "C"):
+        own = lab(model)
+        for size in (4096, 65536) if model == "A" else (4096,):
+            results = own.measure(500.0, 501.0, load=50, block_size=size)
+            if size == 65536 or model == "C":
+                Result.objects.filter(pk__in=[each.pk for each in results]).update(p99_ns=5e6)
+    ranking = ranked(metric="within_1ms", block_size="4096")
+    assert [entry.name for entry in ranking.cells.beyond] == ["C"]
+    assert names_of(ranking) == [["A", "B"]] or names_of(ranking) == [["B", "A"]]
+
+
+def test_of_a_mix_the_worse_direction_decides(lab: Callable[..., Lab]) -> None:
+    for model in ("A", "B"):
+        own = lab(model)
+        for direction, p99_ns in (("read", 0.5e6), ("write", 0.5e6 if model == "A" else 5e6)):
+            results = own.measure(500.0, 501.0, load=50, pattern="randrw", direction=direction)
+            Result.objects.filter(pk__in=[each.pk for each in results]).update(p99_ns=p99_ns)
+    ranking = ranked(metric="within_1ms")
+    assert [entry.name for entry in ranking.cells.beyond] == ["B"]
 
 
 def test_of_latencies_the_lowest_is_first(lab: Callable[..., Lab]) -> None:
