@@ -18,7 +18,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.runs.arming import arm, armed_targets, is_armed, refuse_untyped
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import STOPPED, UNACCEPTED_GRACE_SECONDS, end_finished_run
-from webapp.runs.dispatch.loads import NO_MAXIMUM, keys_of_maxima
+from webapp.runs.dispatch.loads import NO_MAXIMUM, maxima_of
 from webapp.runs.dispatch.queue import lock_queue, queued_runs
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -86,8 +86,8 @@ def _failed(run: Run) -> set[Key]:
 
 def _maxima(run: Run) -> set[tuple[str, str, str]]:
     """The points whose maximum the failed shares of the load need."""
-    failed = run.trials.filter(_FAILED).values_list("target", "part", "point")
-    return {(str(target), part, key) for target, part, point in failed for key in keys_of_maxima(point).values()}
+    failed = run.trials.filter(_FAILED).select_related("target").prefetch_related("further")
+    return {(str(target), part, key) for trial in failed for target, part, key in maxima_of(trial).values()}
 
 
 def _key(trial: PlannedTrial) -> Key:

@@ -1,7 +1,8 @@
 """The rates of trials at a share of the load, from the results of the `max` trials of the same point."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 from django.dispatch import Signal
@@ -29,9 +30,21 @@ class RateUnknown(Exception):
         self.code, self.stream = code, stream
 
 
-def keys_of_maxima(point: Point) -> dict[str, str]:
-    """By stream, the key of the trials whose IOPS its share refers to."""
-    return {stream: point_key(at_maximum(point, stream)) for _, stream, _ in shares_of(point)}
+class Maximum(NamedTuple):
+    """Target, part and key of the trials whose IOPS a share refers to."""
+
+    target_id: UUID
+    part: str
+    key: str
+
+
+def maxima_of(trial: Trial) -> dict[str, Maximum]:
+    """By stream, the maximum on the stream's own target."""
+    targets = trial.stream_targets
+    return {
+        stream: Maximum(targets[number].pk, trial.part, point_key(at_maximum(trial.point, stream)))
+        for number, stream, _ in shares_of(trial.point)
+    }
 
 
 def set_rates(trial: Trial) -> None:
@@ -44,7 +57,7 @@ def set_rates(trial: Trial) -> None:
         planned = fio_workload(works[number])
         if planned.options.rate_iops is not None:
             return
-        maximum = _maximum(trial, stream)
+        maximum = _maximum(trial, number, stream)
         if not maximum:
             raise RateUnknown(NO_MAXIMUM, stream)
         work = open_loop(planned, percent, maximum)
@@ -55,23 +68,24 @@ def set_rates(trial: Trial) -> None:
     trial.save(update_fields=["workload", "further_workloads"])
 
 
-def _maximum(trial: Trial, stream: str) -> Sequence[float]:
-    point = at_maximum(trial.point, stream)
+def _maximum(trial: Trial, number: int, stream: str) -> Sequence[float]:
+    point, target = at_maximum(trial.point, stream), trial.stream_targets[number]
     key = point_key(result_point(point, stream) if stream else point)
-    replies = maximum_wanted.send(Trial, run=trial.run_id, target_id=trial.target_id, part=trial.part, key=key)
+    replies = maximum_wanted.send(Trial, run=trial.run_id, target_id=target.pk, part=trial.part, key=key)
     maximum: Any = replies[0][1]
     return tuple(maximum)
 
 
 def stop_without_rate(run: Run, trial: Trial, unknown: RateUnknown) -> None:
     """Cancel the planned shares that cannot run for this reason."""
-    alike = run.trials.filter(state=TrialState.PLANNED, target=trial.target_id, part=trial.part)
+    alike = run.trials.filter(state=TrialState.PLANNED, part=trial.part)
+    alike = alike.select_related("target").prefetch_related("further")
     alike = alike.select_for_update(no_key=True, of=("self",)).order_by("index")
-    stream, key = unknown.stream, keys_of_maxima(trial.point)[unknown.stream]
+    stream, maximum = unknown.stream, maxima_of(trial)[unknown.stream]
     cancelled = [
         other
         for other in alike
-        if keys_of_maxima(other.point).get(stream) == key
+        if maxima_of(other).get(stream) == maximum
         if unknown.code == NO_MAXIMUM or _percent(other.point, stream) <= _percent(trial.point, stream)
     ]
     cancel_these(run, cancelled, code=unknown.code)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from webapp.hosts.models import Host
-from webapp.plans.document import Part, PartStream, PlanDocument
+from webapp.plans.document import Part, PartStream, PlanDocument, read
 from webapp.plans.load import MAX, asked_iops, fio_workload
 from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import Result
@@ -14,7 +14,7 @@ from webapp.runs.actions.run_actions import run_again
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, TrialState
 from webapp.runs.services import start_run
-from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, failed, queued_orders, run_to_the_end, say
 from worker.contract.orders import TrialOrder
@@ -203,3 +203,43 @@ def test_without_the_maximum_of_a_stream_its_shares_are_not_started(map_run: Run
             measure_streams(host, {"reader": 5_000, "writer": 2_000})
     together = map_run.trials.get(point__streams="reader + writer")
     assert (together.state, together.reason_code) == (TrialState.CANCELLED, "no_maximum")
+
+
+@pytest.fixture
+def run_on_two(map_run: Run) -> Run:
+    """The same map, with the reader on one target and the writer on another one."""
+    document = msgspec.structs.replace(read(map_run.version.document), title="Two")
+    (part,) = document.parts
+    part = msgspec.structs.replace(part, factors={"streams_on": "each"})
+    document = msgspec.structs.replace(document, parts=(part,))
+    host = a_host()
+    return start_run(version=a_version(document, slug="two"), targets=[a_target(host), a_target(host)], by=None)
+
+
+def test_a_share_is_of_the_maximum_on_the_target_of_its_stream(run_on_two: Run) -> None:
+    first, second = (run_on_two.targets.get(pk=pk) for pk in run_on_two.target_order)
+    for _ in range(4):
+        trial = under_way(first.host).trial
+        assert trial is not None
+        measure_streams(first.host, dict.fromkeys(("reader", "writer"), 5_000 if trial.target == first else 2_000))
+    attempt = under_way(first.host)
+    assert attempt.trial is not None
+    assert attempt.trial.stream_targets == [first, second]
+    works = map(fio_workload, attempt.trial.workloads)
+    assert [asked_iops(work) for work in works] == [pytest.approx(1_000, rel=0.01), pytest.approx(1_000, rel=0.01)]
+
+
+def test_without_the_maximum_on_the_second_target_only_its_shares_end_and_run_again(run_on_two: Run) -> None:
+    host, (_, second) = run_on_two.targets.all()[0].host, run_on_two.target_order
+    while (attempt := under_way(host)).kind == AttemptKind.TRIAL:
+        assert attempt.trial is not None
+        if attempt.trial.point["streams"] == "writer" and str(attempt.trial.target_id) == second:
+            fail(host)
+        else:
+            measure_streams(host, {"reader": 5_000, "writer": 5_000})
+    say(host, attempt, (1, (ACCEPTED,)), (2, (DONE,)))
+    together = run_on_two.trials.get(point__streams="reader + writer")
+    assert (together.state, together.reason_code) == (TrialState.CANCELLED, "no_maximum")
+    again = run_again(run=run_on_two, by=None, only_failed=True)
+    targets = {(trial.point["streams"], trial.target_id == together.target_id) for trial in again.trials.all()}
+    assert targets == {("reader", True), ("writer", False), ("reader + writer", True)}
