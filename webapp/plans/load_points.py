@@ -48,6 +48,8 @@ def load_problems(
         yield LOAD, "every point needs its `max` trials, so rules cannot name `load`. Remove it from the rules."
     for name in named:
         stream = stream_and_factor(name)[0]
+        if stream and set(levels[name]) <= {MAX}:
+            yield name, "`load` of a stream needs a share, such as `50%`: `max` is added to the shares."
         prefix, of_stream = name.removesuffix(LOAD), {**levels, **named_levels(levels, stream)} if stream else levels
         for factor, text in _workload_problems(of_stream):
             yield (f"{prefix}{factor}" if f"{prefix}{factor}" in levels else factor), text

@@ -129,7 +129,12 @@ def test_each_stream_refers_to_its_maximum_alone() -> None:
 
 @pytest.mark.parametrize(
     ("factors", "place"),
-    [({"pattern": "write"}, "b.load"), ({"rate_iops": "100"}, "b.rate_iops"), ({"load": "0%"}, "b.load")],
+    [
+        ({"pattern": "write"}, "b.load"),
+        ({"rate_iops": "100"}, "b.rate_iops"),
+        ({"load": "0%"}, "b.load"),
+        ({"load": "max"}, "b.load"),
+    ],
 )
 def test_a_stream_refuses_what_a_part_does(factors: dict[str, str], place: str) -> None:
     first = PartStream(name="a", factors={"pattern": "randread", "load": "10%"})
