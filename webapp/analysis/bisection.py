@@ -25,11 +25,13 @@ from webapp.tuning.search import ROUNDS, Batch, Measurement, Search
 class Bracket:
     """`point`: the highest combination whose mean of the rounds is within the limit; None if none is. `below`: the
     highest one that is surely within; None if none is. `above`: the lowest one that is surely beyond; None if none is.
-    Together, `below` and `above` have a probability of 95 %. `value`: mean at `point`, or at the lowest combination."""
+    Together, `below` and `above` have a probability of 95 %. `lowest`: of all combinations of the rounds. `value`: mean
+    at `point`, or at `lowest`."""
 
     point: int | None
     below: int | None
     above: int | None
+    lowest: int
     value: float
     rounds: int
 
@@ -116,6 +118,8 @@ def bracket(search: Search, measurements: Sequence[Measurement]) -> Bracket | No
     within = list(takewhile(lambda point: final[point].mean <= limit, final))
     below = [point for point in within if _sure_below(final[point], limit)]
     above = [point for point in final if point not in within and _sure_above(final[point], limit)]
-    shown = within[-1] if within else min(final)
+    lowest = min(final)
+    shown = within[-1] if within else lowest
     value = mean_of([each.value for each in measurements if each.is_final and each.point == shown and each.value])
-    return Bracket(shown if within else None, max(below, default=None), min(above, default=None), value, ROUNDS)
+    sides = max(below, default=None), min(above, default=None)
+    return Bracket(shown if within else None, *sides, lowest, value, ROUNDS)

@@ -28,7 +28,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import read
 from webapp.plans.expand import expand, repeated
 from webapp.plans.goal import Goal, read_goal
-from webapp.plans.load import LOAD
+from webapp.plans.load import LOAD, MAX
 from webapp.plans.points import Point
 from webapp.plans.search_space import SearchSpace, spaces_of
 from webapp.plans.selectors import facts_for
@@ -101,6 +101,9 @@ class TargetSearch:
         return METRICS[self.goal.limited] if self.goal.limited else None
 
     def is_within(self, trial: MeasuredTrial) -> bool:
+        """Of a search over loads, the maximum is no answer: it is a closed loop."""
+        if self.is_over_loads and trial.trial.point[LOAD] == MAX:
+            return False
         if not self.goal.limited:
             return trial.value is not None
         if trial.limited is None:

@@ -71,13 +71,13 @@ def restored(host: Host) -> None:
     say(host, attempt, (1, (ACCEPTED, DONE)))
 
 
-def loaded(host: Host, most: float = 10_000) -> Attempt:
+def loaded(host: Host, most: float = 10_000, noise: float = 0.002) -> Attempt:
     """Measure the trial at the rate that its order asks for. It has 0.95 ms at 60 % of 10,000 IOPS."""
     attempt = under_way(host)
     assert attempt.trial is not None
     (work,) = map(fio_workload, attempt.trial.workloads)
     iops = asked_iops(work) or 10_000
-    latency = 1e6 * iops * (1 + 0.002 * (attempt.trial.index % 3)) / 6_330
+    latency = 1e6 * iops * (1 + noise * (attempt.trial.index % 3)) / 6_330
     (read,) = RESULT.directions
     read = msgspec.structs.replace(read, iops=min(iops, most) if asked_iops(work) else iops, latency_mean_ns=latency)
     run_to_the_end(host, attempt, result=msgspec.structs.replace(RESULT, directions=(read,)))

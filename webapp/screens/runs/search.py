@@ -129,10 +129,10 @@ def _highest_load(search: TargetSearch, bracket: Bracket) -> str:
     def share(combination: int) -> str:
         return point_words.level(LOAD, search.levels(combination)[LOAD])
 
-    n, lowest, highest = f"n = {bracket.rounds}", min(search.space.by_number), max(search.space.by_number) - 1
+    n, highest = f"n = {bracket.rounds}", max(search.space.by_number) - 1
     if bracket.point is None:
         sure = "not certain" if bracket.above is None else "95 % sure"
-        at = share(lowest if bracket.above is None else bracket.above)
+        at = share(bracket.lowest if bracket.above is None else bracket.above)
         return f"{limited} is above {limit} already at {at} of the maximum ({sure}, {n})"
     ends = [f"{word} {share(end)}" for word, end in (("from", bracket.below), ("to", bracket.above)) if end is not None]
     certainty = f"95 % CI {' '.join(ends)}" if ends else "not certain"

@@ -2,6 +2,7 @@
 
 import re
 
+import msgspec
 import pytest
 from django.test import Client
 
@@ -11,7 +12,7 @@ from webapp.runs.models import AttemptKind, Run
 from webapp.runs.services import cancel_run
 from webapp.screens.runs.search import search_heading, search_views
 from webapp.tests.factories.hosts import a_host
-from webapp.tests.factories.reports import ACCEPTED, CANCELLED, say
+from webapp.tests.factories.reports import ACCEPTED, CANCELLED, failed, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -89,3 +90,27 @@ def test_a_search_over_loads_states_the_highest_share_and_its_interval(host: Hos
     assert [search[name]["load"] for name in ("point", "below", "above")] == [60, 60, 65]
     assert search["value"] == pytest.approx(6_000, rel=0.02)
     assert search["bound"] is None
+
+
+def test_the_maximum_is_no_answer_of_a_search_over_loads(host: Host) -> None:
+    """It is a closed loop, even if its latency is within the limit."""
+    run = begun(host, msgspec.structs.replace(LOADS, goal="highest iops where latency_mean <= 2ms"))
+    loaded(host)
+    (view,) = search_views(run)
+    assert view.answer == "No result within the limit yet"
+    assert [dot.is_within for dot in view.dots] == [False]
+
+
+def test_a_search_over_loads_does_not_name_a_share_without_rounds(host: Host) -> None:
+    """10 % fails, and the trials end before it is certain that 15 %, at 0.237 to 0.284 ms, is above the limit."""
+    run = begun(host, msgspec.structs.replace(LOADS, goal="highest iops where latency_mean <= 0.236ms"))
+    Run.objects.filter(pk=run.pk).update(budget=15)
+    while (attempt := under_way(host)).kind == AttemptKind.TRIAL:
+        assert attempt.trial is not None
+        if attempt.trial.point["load"] == 10:
+            say(host, attempt, (1, (ACCEPTED,)), (2, (failed(),)))
+        else:
+            loaded(host, noise=0.1)
+    run.refresh_from_db()
+    (view,) = search_views(run)
+    assert "already at 15 % of the maximum (not certain, n = 4)" in view.answer
