@@ -28,6 +28,7 @@ from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
 from webapp.plans.load import LOAD, MAX, is_load
+from webapp.results.reading.doubts import NOT_KEPT_UP
 
 MOST_DIFFERENCES = 3
 LIMIT_NS = 1e6  # of a latency, in the sentence about shares of the load
@@ -48,7 +49,8 @@ def _plain(sentence: str) -> Texts:
     return Sentence((sentence.removesuffix("."),)).texts
 
 
-def _joined(stated: Sequence[Texts]) -> Texts:
+def _joined(stated: Iterable[Texts]) -> Texts:
+    stated = [each for each in stated if each["sentence"]]
     return {
         "sentence": " ".join(each["sentence"] for each in stated),
         "claim": ". ".join(each["claim"] for each in stated),
@@ -71,8 +73,7 @@ def limits(made: Comparison) -> Texts:
     """Where the values level off, and of charts without such a limit, the best value and where it was measured:
     `randread reached 412k IOPS at queue depth 32, its highest value (95 % CI 400k to 420k, n = 3).`"""
     if made.x == LOAD and made.lower_is_better:
-        stated = [_within_limit(made, panel, series) for panel in made.panels for series in panel.series]
-        return _joined([texts for texts in stated if texts["sentence"]])
+        return _joined([_within_limit(made, panel, series) for panel in made.panels for series in panel.series])
     if is_load(made.x) and made.lower_is_better:
         return _joined([_within_limit_on_map(made, panel) for panel in made.panels if panel.series])
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
@@ -94,7 +95,7 @@ def _within_limit(made: Comparison, panel: Panel, series: Series) -> Texts:
     highest IOPS (95 % CI …, n = 3); at 75 % it is 2.86 ms (…)`. The highest IOPS themselves are a closed loop."""
     what = made.metric_label
     open_loops = [cell for cell in series.cells if made.levels[cell.level].number != MAX]
-    below = list(takewhile(lambda cell: cell.summary.mean < LIMIT_NS, open_loops))
+    below = list(takewhile(_is_low, open_loops))
     above = open_loops[len(below) : len(below) + 1]
     parts: list[str] = []
     for cell in below[-1:]:
@@ -102,9 +103,21 @@ def _within_limit(made: Comparison, panel: Panel, series: Series) -> Texts:
         parts += [f"{what} stays below 1 ms up to {share} of the highest IOPS", _sure(cell)]
     for cell in above:
         share = made.levels[cell.level].text
-        parts += [f"; at {share} it is {cell.text}" if below else f"At {share}, {what} is {cell.text}", _sure(cell)]
+        said = f"; at {share} it is {cell.text}" if below else f"At {share}, {what} is {cell.text}"
+        parts += _lagging(cell, f"; at {share}" if below else f"At {share}") or [said, _sure(cell)]
     texts = Sentence(tuple(parts)).texts
     return after(panel.name, after(series.name if made.series_by else "", texts))
+
+
+def _is_low(cell: Cell) -> bool:
+    """Whether its latency is below the limit. I/Os that were never sent have no latency."""
+    return cell.summary.mean < LIMIT_NS and not _lagging(cell)
+
+
+def _lagging(cell: Cell, where: str = "") -> list[str]:
+    """`; at 90 %, the storage could not keep up (2 of 3 results)`; empty if all results reached their rate."""
+    counts = [doubt.partition("(")[2].rstrip(")") for doubt in cell.doubts if doubt.startswith(NOT_KEPT_UP)]
+    return [text for count in counts for text in (f"{where}, the storage {NOT_KEPT_UP}", f"{count} results")]
 
 
 def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:
@@ -113,9 +126,10 @@ def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:
     """
     columns = [[cell for series in panel.series for cell in series.cells if cell.level == level]
                for level in range(len(made.levels))]  # fmt: skip
-    worst = [max(cells, key=lambda cell: cell.summary.mean) for cells in columns if cells]
-    below = list(takewhile(lambda cell: cell.summary.mean < LIMIT_NS, worst))
-    above = worst[len(below) : len(below) + 1]
+    low = list(takewhile(lambda cells: len(cells) == len(panel.series) and all(map(_is_low, cells)), columns))
+    high = [[cell for cell in cells if not _is_low(cell)] for cells in columns[len(low) : len(low) + 1]]
+    below = [max(cells, key=_badness) for cells in low]
+    above = [max(cells, key=_badness) for cells in high if cells]
     parts: list[str] = []
     for cell in below[-1:]:
         parts += [
@@ -126,8 +140,12 @@ def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:
     for cell in above:
         share = f"{made.x_label} {made.levels[cell.level].text}"
         reached = f"; at {share} it reaches {cell.text}" if below else f"{made.metric_label} is {cell.text} at {share}"
-        parts += [reached, _sure(cell)]
+        parts += _lagging(cell, f"; at {share}" if below else f"At {share}") or [reached, _sure(cell)]
     return after(panel.name, Sentence(tuple(parts)).texts)
+
+
+def _badness(cell: Cell) -> tuple[bool, float]:
+    return bool(_lagging(cell)), cell.summary.mean
 
 
 def _best(made: Comparison, panel: Panel) -> Measured:

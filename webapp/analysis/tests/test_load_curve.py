@@ -5,6 +5,7 @@ import pytest
 from webapp.analysis.answer import Conclusion
 from webapp.analysis.run_answer import run_answer
 from webapp.plans.load import MAX
+from webapp.results.metrics import LOAD_ASKED, LOAD_REACHED
 from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_drive, a_host
@@ -42,3 +43,16 @@ def test_without_a_share_beyond_the_limit_there_is_no_next_one(lab: Lab) -> None
 
 def test_beyond_the_limit_from_the_first_share_on(lab: Lab) -> None:
     assert measured(lab, a=1_200.0, b=1_300.0, c=1_400.0, d=1_500.0) == "At 25 %, p99 latency is 1.20 ms"
+
+
+def test_a_share_that_could_not_keep_up_is_not_within_the_limit(lab: Lab) -> None:
+    """Whatever the latency of the I/Os that were sent."""
+    for share in (25, 50, 90):
+        for result in lab.measure(1000.0 * share, 1010.0 * share, load=share):
+            reached = {LOAD_ASKED: 90_000, LOAD_REACHED: 80 if share == 90 and result.iops == 1000.0 * share else 100}
+            Result.objects.filter(pk=result.pk).update(p99_ns=5_000.0 * share, metrics=reached)
+    Run.objects.filter(pk=lab.run.pk).update(state=RunState.DONE)
+    answer = run_answer(lab.run)
+    wanted = "p99 latency stays below 1 ms up to 50 % of the highest IOPS; at 90 %, the storage could not keep up"
+    assert answer.claim == wanted
+    assert "(1 of 2 results)" in answer.headline

@@ -14,6 +14,7 @@ from worker.contract.steadiness import LABELS, NOT_STEADY, Steadiness, Verdict
 MIN_FROM_DRIVE = 0.9  # share of the bytes
 MAX_SHORTFALL = 2.0  # percent of the asked IOPS
 MAX_DELAYED = 5.0  # percent of the I/Os
+NOT_KEPT_UP = "could not keep up"
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
 # Labels of an imported test with the words of its doubt and their short form.
 BESIDE_JOBS, JOB_ERROR, CONTRADICTION = "ran beside", "error of the job", "contradiction"
@@ -52,8 +53,8 @@ def _load(result: ResultRow) -> Iterator[Doubt]:
     """Of an open loop."""
     if not kept_up(result):
         reached, asked = result.metrics[LOAD_REACHED], result.metrics[LOAD_ASKED]
-        words = f"could not keep up: it reached {significant(reached)} % of {iops(asked)}"
-        yield Doubt(words, "could not keep up")
+        words = f"{NOT_KEPT_UP}: it reached {significant(reached)} % of {iops(asked)}"
+        yield Doubt(words, NOT_KEPT_UP)
     if waited(result):
         share = significant(min(result.metrics[LOAD_DELAYED], 100))
         words = f"{share} % of the I/Os waited for an earlier one of their job, so latencies are too low"

@@ -2,12 +2,15 @@
 
 import msgspec
 import pytest
+from django.db.models import QuerySet
 from django.test import Client
 
 from webapp.analysis.run_answer import load_maps, run_answer
 from webapp.hosts.models import Host
 from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.load import asked_iops, fio_workload
+from webapp.results.metrics import LOAD_REACHED
+from webapp.results.models import Result
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, Trial
 from webapp.runs.services import start_run
@@ -78,6 +81,30 @@ def test_the_maps_have_a_row_for_each_load_of_one_stream_and_a_column_for_each_o
 def test_the_heading_says_beside_which_load_the_latency_stays_low(run: Run) -> None:
     headline = run_answer(run).headline
     assert headline.index("50 %") < headline.index("625 µs") < headline.index("90 %") < headline.index("1.28 ms")
+
+
+def of_reader(run: Run, reads: int, writes: int) -> QuerySet[Result]:
+    return Result.objects.filter(
+        run=run, **{"point__stream": "reader", "point__load": reads, "point__writer.load": writes}
+    )
+
+
+def test_the_heading_ends_at_a_load_without_a_result_beside_each_other_load(run: Run) -> None:
+    of_reader(run, 50, 50).update(invalid=True)
+    of_reader(run, 75, 50).update(invalid=True)
+    sentence, _ = run_answer(run).headline.split("writer: p95")
+    assert "up to writer: load 10 %" in sentence
+    assert "50 %" not in sentence
+    assert "90 %" not in sentence
+
+
+def test_the_heading_ends_at_a_load_that_could_not_keep_up(run: Run) -> None:
+    results = of_reader(run, 25, 50)
+    (result,) = results
+    results.update(metrics=result.metrics | {LOAD_REACHED: 80.0})
+    headline = run_answer(run).headline
+    assert "up to writer: load 10 %" in headline
+    assert "at writer: load 50 %, the storage could not keep up (1 of 1 results)" in headline
 
 
 def test_the_page_shows_the_maps(run: Run, viewer: Client) -> None:
