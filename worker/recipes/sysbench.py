@@ -26,6 +26,11 @@ def recipe_of(job: SysbenchJob) -> Recipe:
     return Recipe(text + "\n", COMMAND, ())
 
 
+def seed_option(seed: int) -> str:
+    """sysbench takes 31 bits, and 0 means the time of the clock."""
+    return f"--rand-seed={1 + seed % (2**31 - 1)}"
+
+
 LABEL = "sysbench fileio"
 METRICS: tuple[Metric, ...] = ()
 DEFAULT_METRIC = "iops"
@@ -57,7 +62,7 @@ def render(stream: Stream) -> Recipe:
     )  # fmt: skip
     run = (
         *files, f"--file-test-mode={work.test}", "--file-fsync-freq=0", "--file-fsync-end=off",
-        f"--file-fsync-all={'on' if work.fsync else 'off'}", f"--threads={work.threads}", f"--rand-seed={work.seed}",
+        f"--file-fsync-all={'on' if work.fsync else 'off'}", f"--threads={work.threads}", seed_option(work.seed),
         "--rand-type=uniform", "--events=0", f"--time={work.runtime_s}", "--report-interval=1", "--histogram=on", "run",
     )  # fmt: skip
     return recipe_of(SysbenchJob(run=run, folder=temporary_folder(stream), prepare=((*files, "prepare"),)))

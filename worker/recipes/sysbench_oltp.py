@@ -39,7 +39,7 @@ def render(stream: Stream) -> Recipe:
         "--pgsql-db=postgres", f"--tables={work.tables}", f"--table-size={work.rows}",
     )  # fmt: skip
     run = (
-        *tables, f"--threads={work.threads}", f"--rand-seed={work.seed}", "--events=0", f"--time={work.runtime_s}",
+        *tables, f"--threads={work.threads}", sysbench.seed_option(work.seed), "--events=0", f"--time={work.runtime_s}",
         "--report-interval=1", "--histogram=on", "run",
     )  # fmt: skip
     return cluster_recipe(stream, work, load=(*tables, "prepare"), run=run)

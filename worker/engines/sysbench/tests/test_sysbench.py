@@ -13,6 +13,7 @@ from worker.contract.base import KIB, MIB
 from worker.contract.items import Direction, DirectionSample, Sample, StreamResult
 from worker.contract.packing import unpack
 from worker.contract.sysbench import FileTest, SysbenchWorkload
+from worker.contract.sysbench_oltp import OltpWorkload
 from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import sysbench
 from worker.engines.base import StreamFailed
@@ -143,6 +144,20 @@ def test_its_job_states_the_exact_commands() -> None:
     for words in ("--file-num=4", f"--file-total-size={32 * MIB}", "--file-fsync-all=on", "--threads=3", "--time=30"):
         assert words in text
     assert "direct" not in text
+
+
+@pytest.mark.parametrize(
+    ("seed", "given"), [(0, 1), (5, 6), (2**31 - 2, 2**31 - 1), (2**31 - 1, 1), (3 * 10**12, 2112828789)]
+)
+def test_it_gives_only_seeds_that_sysbench_takes(seed: int, given: int) -> None:
+    for work in (SysbenchWorkload(seed=seed), OltpWorkload(seed=seed)):
+        assert f'"--rand-seed={given}"' in render(Stream(number=0, target=TARGET, workload=work)).job_text
+
+
+@installed
+def test_it_runs_with_the_seed_of_a_named_stream(tmp_path: Path) -> None:
+    work = SysbenchWorkload(size_bytes=MIB, runtime_s=1, seed=3_800_000_000_001)
+    assert run(tmp_path, work, threading.Event(), lambda _: None).directions[0].ios > 0
 
 
 def test_it_refuses_what_cannot_run() -> None:
