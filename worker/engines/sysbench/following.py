@@ -33,7 +33,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """sysbench's own text, and the processor time of the measured part."""
+    """sysbench's own text without the lines of seconds, and the processor time of the measured part."""
 
     report: str
     end: Line
@@ -67,11 +67,12 @@ class _Reader:
             self._take_text(line.text)
 
     def _take_text(self, text: str) -> None:
+        if _SECOND.match(text):
+            self._on_second(text)
+            return
         self.lines.append(text)
         if text == "Threads started!":
             self._sampler.restart()
-        elif _SECOND.match(text):
-            self._on_second(text)
 
 
 def measure(
@@ -100,6 +101,7 @@ def stream_result(
     *,
     directions: tuple[DirectionResult, ...] = (),
     metrics: Mapping[str, float] = MappingProxyType({}),
+    engine_version: str = "",
 ) -> StreamResult:
     """Call after the last sample."""
     return StreamResult(
@@ -107,7 +109,7 @@ def stream_result(
         started_at=measured.started_at,
         began_at=sampler.began_unix,
         ended_at=time.time(),
-        engine_version=version(),
+        engine_version=engine_version or version(),
         exit_code=0,
         stderr=measured.stderr,
         directions=directions,
