@@ -81,8 +81,9 @@ def cluster_recipe(
     run: tuple[str, ...],
     logs: int = 0,
     prompt_log: bool = False,
+    log_level: str = "warning",
 ) -> Recipe:
-    """Create a cluster, fill it with `load`, and measure `run`."""
+    """Create a cluster, fill it with `load`, and measure `run`. `log_level`: lowest level of the server's own log."""
     job = PgbenchJob(
         folder=temporary_folder(stream),
         logs=logs,
@@ -91,7 +92,7 @@ def cluster_recipe(
             "initdb", f"--pgdata={FOLDER}/data", "--username=sweetspot", "--auth=trust", "--encoding=UTF8",
             "--locale=C",
         ),
-        server=("postgres", "-D", f"{FOLDER}/data", *_settings(work)),
+        server=("postgres", "-D", f"{FOLDER}/data", *_settings(work, log_level)),
         ready=("psql", *_CONNECTION, "--dbname=postgres", "--command=select 1"),
         load=load,
         checkpoint=("psql", *_CONNECTION, "--dbname=postgres", "--command=checkpoint"),
@@ -101,13 +102,14 @@ def cluster_recipe(
     return Recipe(text + "\n", COMMAND, ())
 
 
-def _settings(work: PostgresWorkload) -> Iterator[str]:
+def _settings(work: PostgresWorkload, log_level: str) -> Iterator[str]:
     """The server's settings that differ from PostgreSQL's defaults, or decide about its speed."""
     for name, value in {
         "listen_addresses": "",  # no network: only a socket in the folder
         "unix_socket_directories": FOLDER,
         "unix_socket_permissions": "0700",
         "dynamic_shared_memory_type": "mmap",  # in the folder, so that nothing is left if it is killed
+        "log_min_messages": log_level,  # sysbench's transactions that conflict would write three lines each
         "max_connections": work.connections + _SPARE_CONNECTIONS,
         "shared_buffers": f"{work.shared_buffers_bytes // KIB}kB",
         "fsync": _switch(on=work.fsync),

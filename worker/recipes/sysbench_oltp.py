@@ -12,6 +12,7 @@ from worker.recipes.pgbench import FOLDER, cluster_recipe
 LABEL = "sysbench OLTP"
 METRICS = (
     Metric(name="oltp_tps", label="OLTP transactions per second", unit=Unit.PER_S),
+    Metric(name="oltp_errors", label="OLTP ignored errors", unit=Unit.COUNT, lower_is_better=True),
     Metric(name="oltp_load_s", label="OLTP load time", unit=Unit.SECONDS, lower_is_better=True),
 )
 DEFAULT_METRIC = "oltp_tps"
@@ -42,4 +43,4 @@ def render(stream: Stream) -> Recipe:
         *tables, f"--threads={work.threads}", sysbench.seed_option(work.seed), "--events=0", f"--time={work.runtime_s}",
         "--report-interval=1", "--histogram=on", "run",
     )  # fmt: skip
-    return cluster_recipe(stream, work, load=(*tables, "prepare"), run=run)
+    return cluster_recipe(stream, work, load=(*tables, "prepare"), run=run, log_level="fatal")

@@ -16,6 +16,7 @@ from worker.recipes.sysbench_oltp import INSTALLATION, METRICS
 
 _TPS = re.compile(r" tps: ([0-9.]+) ")
 _TRANSACTIONS = r"^ *transactions: *([0-9]+) "
+_ERRORS = r"^ *ignored errors: *([0-9]+) "
 
 
 def _transactions_of(text: str) -> float | None:
@@ -39,14 +40,23 @@ def run_stream(running: Running) -> StreamResult:
     if not count:
         raise StreamFailed("sysbench_error", f"sysbench completed no transaction in {work.runtime_s} s.")
     whole = seconds.finish(measured, count)
-    metrics = {"oltp_tps": 1000 * count / measured.runtime_ms, "oltp_load_s": measured.end.load_ms / 1000}
-    return following.stream_result(running, sampler, measured, directions=(whole,), metrics=metrics)
+    metrics = {
+        "oltp_tps": 1000 * count / measured.runtime_ms,
+        "oltp_load_s": measured.end.load_ms / 1000,
+        "oltp_errors": measured.number(_ERRORS),
+    }
+    return following.stream_result(
+        running, sampler, measured, directions=(whole,), metrics=metrics, engine_version=version()
+    )
+
+
+def version() -> str:
+    return f"{following.version()}, {pgbench.version()}"
 
 
 def offer() -> EngineOffer | None:
     """It needs both programs."""
-    server, client = pgbench.offer(), following.offer()
-    return EngineOffer(version=f"{client.version}, {server.version}", features=()) if server and client else None
+    return EngineOffer(version=version(), features=()) if pgbench.offer() and following.offer() else None
 
 
 def installation() -> str:

@@ -12,7 +12,7 @@ from worker.contract.items import Direction, Sample, StreamResult
 from worker.contract.packing import unpack
 from worker.contract.sysbench_oltp import OltpTest, OltpWorkload
 from worker.contract.workload import Stream, TargetKind, TargetRef
-from worker.engines import sysbench_oltp
+from worker.engines import pgbench, sysbench_oltp
 from worker.engines.base import State, StreamFailed
 from worker.engines.sysbench import following
 from worker.engines.tests.running import running
@@ -60,7 +60,16 @@ def test_it_counts_each_transaction_and_leaves_nothing(tmp_path: Path) -> None:
     assert result.metrics["oltp_tps"] == pytest.approx(measured.iops)
     assert result.metrics["oltp_load_s"] > 0
     assert result.usr_cpu_percent > 0
+    assert result.engine_version == f"{following.version()}, {pgbench.version()}"
     assert f"transactions:                        {measured.ios} " in result.attachments[0].text
+
+
+@installed
+def test_it_counts_conflicts_and_the_server_does_not_log_them(tmp_path: Path) -> None:
+    work = OltpWorkload(test=OltpTest.WRITE_ONLY, rows=2, threads=8, runtime_s=2)
+    result = run(tmp_path, work, threading.Event(), lambda _: None)
+    assert result.metrics["oltp_errors"] > 0
+    assert "ERROR" not in result.stderr
 
 
 @installed
