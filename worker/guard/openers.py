@@ -308,9 +308,12 @@ def _mapped(proc: Path, threads: list[str], known: _Mappings) -> Iterator[Identi
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             process = proc / thread  # /proc does not list threads, but they can be opened there
             fields = [line.split(" ", 3) for line in lines(table(process / "maps"))]
-            # Most lines of a process are parts of the same libraries: each file is examined once.
-            for file, place in {file: place for place, _permissions, _offset, file in fields}.items():
-                yield from known[file] if file in known else _mapping(process, place, file, known)
+            found = set[str]()  # most lines of a process are parts of the same libraries
+            for place, _permissions, _offset, file in fields:
+                if file not in found:
+                    for item in known[file] if file in known else _mapping(process, place, file, known):
+                        found.add(file)
+                        yield item
             if fields:
                 return
 

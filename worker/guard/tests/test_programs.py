@@ -190,6 +190,27 @@ def test_it_finds_mappings_without_the_right_to_read_map_files(device: str, monk
     assert [f"(process {process})" in name for name in names] == [True]
 
 
+def test_it_finds_a_mapping_whose_other_part_was_unmapped_meanwhile(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    linked, gone = openers._linked, list[object]()
+    wanted = openers.device_identities(Path(device).name)
+
+    def without_one(link: "Path | os.DirEntry[str]") -> "Iterator[openers.Identity]":
+        part = isinstance(link, Path) and link.parent.name == "map_files"
+        if part and not gone and openers.identity_at(str(link)) in wanted:
+            gone.append(link)
+            return iter(())
+        return linked(link)
+
+    monkeypatch.setattr(openers, "_linked", without_one)
+    twice = MAPPING.replace("mmap.mmap(fd, 4096)", "mmap.mmap(fd, 4096), mmap.mmap(fd, 4096)")
+    with program(twice, device) as process:
+        names = openers.openers(wanted)
+    assert [f"(process {process})" in name for name in names] == [True]
+    assert len(gone) == 1
+
+
 def test_it_examines_the_processes_once_for_all_drives_of_a_layout(
     tmp_path: Path, device: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
