@@ -3,7 +3,7 @@
 from worker.contract.items import Metric, Unit
 from worker.contract.memory_bandwidth import MemoryWorkload
 from worker.contract.workload import KIB, Stream, TargetKind
-from worker.recipes.base import Recipe
+from worker.recipes.base import Recipe, size_words
 from worker.recipes.sysbench import INSTALLATION as INSTALLATION
 from worker.recipes.sysbench import SysbenchJob, recipe_of
 
@@ -17,8 +17,13 @@ def feature_words(feature: str) -> str:
     return feature
 
 
-def problems(_workload: MemoryWorkload, _kind: TargetKind) -> tuple[str, ...]:
-    return ()
+def problems(workload: MemoryWorkload, _kind: TargetKind) -> tuple[str, ...]:
+    size = workload.buffer_bytes
+    lower = 1 << (size.bit_length() - 1)
+    if size == lower:
+        return ()
+    near = f"{size_words(lower)} or {size_words(2 * lower)}"
+    return (f"sysbench takes only buffers with a power of two as their size, not {size_words(size)}: use {near}",)
 
 
 def render(stream: Stream) -> Recipe:

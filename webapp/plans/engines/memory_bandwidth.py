@@ -38,7 +38,7 @@ FACTORS = (
         Size(low=4 * KIB, high=2**36, multiple=4 * KIB),
         unit="B",
         default=256 * MIB,
-        help="of each thread; a buffer that fits a cache of the processor measures the cache",
+        help="of each thread, a power of two; a buffer that fits a cache of the processor measures the cache",
     ),
     Factor("memory_threads", "Memory threads", Count(1, 1024), default=1, help="each with a buffer of its own"),
     RUNTIME,

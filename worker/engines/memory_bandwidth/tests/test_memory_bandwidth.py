@@ -95,6 +95,12 @@ def test_a_text_without_a_result_is_no_result() -> None:
     assert failure.value.code == "output_bad"
 
 
+def test_it_refuses_a_buffer_that_sysbench_does_not_take() -> None:
+    assert workload_problems(MemoryWorkload(buffer_bytes=4096), TargetKind.BLOCK) == ()
+    (problem,) = workload_problems(MemoryWorkload(buffer_bytes=12 * 1024), TargetKind.BLOCK)
+    assert problem.endswith("not 12 KiB: use 8 KiB or 16 KiB")
+
+
 def test_it_works_on_every_target_and_its_job_states_the_exact_command() -> None:
     assert all(workload_problems(MemoryWorkload(), kind) == () for kind in TargetKind)
     work = MemoryWorkload(access=MemoryAccess.WRITE, buffer_bytes=8 * MIB, threads=4, runtime_s=30)
