@@ -14,7 +14,7 @@ class FileTest(StrEnum):
     """sysbench's `--file-test-mode`. Its mix has one latency for reads, writes and fsyncs, so it is left out."""
 
     SEQRD = "seqrd"
-    SEQWR = "seqwr"  # new files
+    SEQWR = "seqwr"  # new files in the first pass; the others rewrite them
     SEQREWR = "seqrewr"  # files that are there
     RNDRD = "rndrd"
     RNDWR = "rndwr"
