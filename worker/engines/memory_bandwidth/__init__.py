@@ -1,4 +1,4 @@
-"""The memory bandwidth engine: `sysbench memory` reads or writes memory. It shows what no RAM disk can exceed."""
+"""The memory bandwidth engine: `sysbench memory` reads or writes memory."""
 
 import time
 from collections.abc import Iterator
