@@ -411,7 +411,8 @@ def record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
     InventoryContent.objects.bulk_create(
         [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
     )
-    changes = summary(before, inventory)[:MAX_CHANGES] if before else None
+    targets = frozenset(host.targets.values_list("path", flat=True))
+    changes = summary(before, inventory, targets)[:MAX_CHANGES] if before else None
     lately = HostInventory.objects.filter(host=host, taken_at__gt=at - timedelta(days=1)).count()
     if latest is None or lately < MAX_INVENTORIES_A_DAY:
         HostInventory.objects.create(host=host, content_id=digest, taken_at=at, changes=changes)

@@ -1,7 +1,7 @@
 """Compares two inventories of a host: a summary for its history, and a table of all facts."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -97,7 +97,7 @@ def _of_part(key: _Key, before: Struct | None, after: Struct | None) -> Iterator
     elif after is not None:
         old, new = _facts(before), _facts(after)
         for fact in dict.fromkeys((*old, *new)):
-            if old.get(fact) != new.get(fact) and not _is_same_memory(fact, old.get(fact), new.get(fact)):
+            if old.get(fact) != new.get(fact) and not _is_same_memory(kind, fact, old.get(fact), new.get(fact)):
                 yield Difference(Change.CHANGED, kind, identity, after, fact, old.get(fact), new.get(fact))
 
 
@@ -113,10 +113,13 @@ def _facts(value: object, path: str = "") -> dict[str, object]:
     return {path: fact for name, each in named.items() for path, fact in _facts(each, f"{above}{name}").items()}
 
 
-def _is_same_memory(fact: str, before: object, after: object) -> bool:
-    """Whether two sizes of a host's or NUMA node's memory are within MEMORY_TOLERANCE of the larger one."""
+def _is_same_memory(kind: str, fact: str, before: object, after: object) -> bool:
+    """Whether two sizes of a host's memory are within MEMORY_TOLERANCE of the larger one. Those of its NUMA nodes are
+    the same: a virtual machine moves memory between them, and the host's total says what was added."""
     if fact != "memory_bytes" or not isinstance(before, int) or not isinstance(after, int):
         return False
+    if kind == "numa_nodes":
+        return True
     return abs(before - after) <= MEMORY_TOLERANCE * max(before, after)
 
 
@@ -201,15 +204,17 @@ def _behind_controller(difference: Difference) -> str:
     return name
 
 
-def summary(before: Inventory, after: Inventory) -> list[str]:
-    """A sentence for each important difference of the host, its block devices and its controllers.
+def summary(before: Inventory, after: Inventory, targets: Collection[str] = ()) -> list[str]:
+    """A sentence for each important difference of the host, its block devices and its controllers. A loop device that
+    comes or goes is no hardware, unless its path is one of `targets`.
 
     What becomes known is no change: a newer worker reports more. Older workers did not report controllers, so the first
     inventory with controllers does not count as a change either.
     """
     everything = differences(before, after)
-    all_differences = [difference for difference in everything if not _became_known(difference)]
-    if everything and not all_differences:
+    important = (difference for difference in everything if not _is_loop(difference, targets))
+    all_differences = [difference for difference in important if not _became_known(difference)]
+    if any(map(_became_known, everything)) and not all_differences:
         return ["The worker reports more details."]
     kinds = [(HOST,), ("block_devices",), _BEHIND_CONTROLLERS if before.controllers and after.controllers else ()]
     return [
@@ -217,6 +222,12 @@ def summary(before: Inventory, after: Inventory) -> list[str]:
         for kinds_in_order in kinds
         for sentence in _sentences([difference for difference in all_differences if difference.kind in kinds_in_order])
     ]
+
+
+def _is_loop(difference: Difference, targets: Collection[str]) -> bool:
+    part = difference.part
+    is_change = difference.change is Change.CHANGED
+    return isinstance(part, BlockDevice) and not is_change and part.kind == "loop" and part.path not in targets
 
 
 def _became_known(difference: Difference) -> bool:

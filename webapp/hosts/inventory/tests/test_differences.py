@@ -68,6 +68,13 @@ def _other(value: object) -> object:
     return [] if isinstance(value, list) else "other"
 
 
+def test_memory_that_moves_between_nodes_is_no_change() -> None:
+    (node,) = INVENTORY.numa_nodes
+    less = replace(INVENTORY, numa_nodes=(replace(node, memory_bytes=node.memory_bytes // 2),))
+    assert table(INVENTORY, less) == []
+    assert table(INVENTORY, replace(INVENTORY, numa_nodes=(replace(node, cpus="0-15"),)))
+
+
 @pytest.mark.parametrize(("factor", "changes"), [(0.95, 0), (1.05, 0), (0.85, 1), (1.15, 1)])
 def test_a_balloon_changes_no_host_and_a_memory_module_does(factor: float, changes: int) -> None:
     after = replace(INVENTORY, memory_bytes=int(factor * INVENTORY.memory_bytes))

@@ -49,3 +49,12 @@ def test_what_becomes_known_is_no_change() -> None:
     (sentence,) = summary(replace(unknown, block_devices=(replace(DRIVE, firmware=""),)), INVENTORY)
     assert DRIVE.firmware not in sentence
     assert INVENTORY.distribution not in sentence
+
+
+def test_loop_devices_come_and_go_unless_they_are_targets() -> None:
+    loop = replace(DRIVE, name="loop5", path="/dev/loop5", kind="loop", stable_id="loop:/a", serial="", model="")
+    with_loop = replace(INVENTORY, block_devices=(DRIVE, loop))
+    assert summary(INVENTORY, with_loop) == summary(with_loop, INVENTORY) == []
+    assert summary(INVENTORY, with_loop, {"/dev/loop5"}) == ["Loop loop5 was added."]
+    other = replace(INVENTORY, block_devices=(DRIVE, replace(loop, stable_id="loop:/b")))
+    assert len(summary(with_loop, other, {"/dev/loop5"})) == 2
