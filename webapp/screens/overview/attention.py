@@ -1,22 +1,29 @@
 """What needs a person: the heading of the overview, its cards, and the line below the heading."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from statistics import fmean
 
 from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.run_findings import findings_of
+from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import PERCENT, shown
 from webapp.results.models import KernelLine
 from webapp.runs.models import Run, RunState
 from webapp.schedules.models import Occurrence, OccurrenceState
 from webapp.schedules.selectors import missed_since
+from webapp.screens.findings import as_heading
 from webapp.screens.hosts.views import HostRow
 from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address
 from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
-from webapp.trends.summaries import Row, State
+from webapp.trends.summaries import Row, State, worst_by_target
 
 CARDS = 3
 PHRASES = 3  # of the heading
@@ -48,23 +55,27 @@ class Situation:
     more: tuple[Card, ...]
 
 
-def situation(rows: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> Situation:
-    """`rows`: the trend of each target. Four queries."""
+def situation(trends: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> Situation:
+    """`trends`: all of them; the worst of each target is shown. At most eight queries."""
+    rows = worst_by_target(trends)
     since = timezone.now() - SINCE
     away = [each for each in hosts if each.presence.state == "lost"]
     missed, late, failed = list(missed_since(since)[:100]), list(_late()[:100]), list(_failed(since)[:100])
     errors = list(_with_storage_errors(since)[:100])
+    worse = _worse([row.newest_run for row in trends if row.summary.state is State.SHORT], since)
     phrases = [
         *changes(rows, (State.FROZE, State.SLOWER)),
+        *_counted(len(worse), "run was worse than the run before it", "runs were worse than the runs before them"),
         *_counted(len(away), "host is away", "hosts are away"),
         *_counted(len(errors), "run had storage errors", "runs had storage errors"),
         *_counted(len(failed), "run failed", "runs failed"),
         *_counted(len(missed), "run was missed", "runs were missed"),
         *_counted(len(late), "run is late", "runs are late"),
     ]
-    trends = [row for state in (State.FROZE, State.SLOWER) for row in rows if row.summary.state is state]
+    changed = [row for state in (State.FROZE, State.SLOWER) for row in rows if row.summary.state is state]
     groups: list[list[Card]] = [
-        [_of_trend(row, scale) for row in trends],
+        [_of_trend(row, scale) for row in changed],
+        [_of_finding(finding) for finding in worse],
         [_of_host(row) for row in away],
         [_of_run(run, "Errors", "storage errors in the kernel log") for run in errors],
         [_of_run(run, "Failed", "no trial was completed") for run in failed],
@@ -129,6 +140,12 @@ def _of_trend(row: Row, scale: Scale) -> Card:
     return Card("slower", "▼", "Slower", title, address, detail, step.at if step else None, spark)
 
 
+def _of_finding(finding: RunFinding) -> Card:
+    address = reverse("run", args=[finding.run])
+    detail = ", ".join(filter(None, (as_heading(finding.claim).partition(";")[0], finding.doubt.partition(":")[0])))
+    return Card("slower", "▼", "Worse", f"Run {finding.run}", address, detail)
+
+
 def _of_host(row: HostRow) -> Card:
     words = f"{row.listed} target{'s' if row.listed != 1 else ''}"
     return Card("away", "○", "Away", row.host.slug, reverse("host", args=[row.host.slug]), words, row.host.last_seen_at)
@@ -142,6 +159,27 @@ def _of_occurrence(occurrence: Occurrence, kind: str, at: datetime | None) -> Ca
     host = f" on {occurrence.host.slug}" if occurrence.host else ""
     address = reverse("schedule", args=[occurrence.schedule_id])
     return Card("away", "○", kind, f"{occurrence.schedule.name}{host}", address, at=at)
+
+
+def _worse(newest: Sequence[int], since: datetime) -> list[RunFinding]:
+    """Of each of these runs, the first claimed change for the worse since its previous run. A trend with enough runs
+    judges its newest run itself."""
+    ended = Run.objects.filter(number__in=newest, ended_at__gte=since, invalid_reason="").order_by("-ended_at")
+    listed = list(ended)
+    found = findings_of(listed)
+    first = (next(filter(_is_worse, found.get(run.number, ())), None) for run in listed)
+    return [finding for finding in first if finding]
+
+
+def _is_worse(finding: RunFinding) -> bool:
+    """By the mean of the ratios that are drawn as evidence."""
+    picture = finding.picture
+    if finding.kind is not FindingKind.CHANGED or finding.is_dismissed or not picture:
+        return False
+    marked = (line.values[line.first : line.last + 1] for line in picture.lines
+              if line.first is not None and line.last is not None)  # fmt: skip
+    logs = [math.log(value) for values in marked for value in values if value]
+    return bool(logs) and (fmean(logs) < 0) != metric_named(picture.metric).lower_is_better
 
 
 def _late() -> QuerySet[Occurrence]:

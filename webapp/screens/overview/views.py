@@ -125,7 +125,8 @@ class Coming:
 def overview_page(request: HttpRequest) -> HttpResponse:
     host_queues, active = queues(), active_attempts()
     hosts = host_rows(listed_hosts().filter(archived_at=None), active)
-    rows = worst_by_target(summaries())
+    trends = summaries()
+    rows = worst_by_target(trends)
     scale = Scale.of(row.summary for row in rows)
     working = list(_working(host_queues, active))
     coming = _coming(host_queues)
@@ -137,7 +138,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "is_empty": not hosts and not rows and not Import.objects.filter(slug=None).exists(),
         "has_hosts": bool(hosts),
         "now": timezone.now(),
-        "situation": situation(rows, hosts, scale),
+        "situation": situation(trends, hosts, scale),
         "scale": scale,
         "drives": drives(rows, hosts, scale),
         "news": news(),

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from webapp.analysis import run_findings
 from webapp.core import heartbeats
 from webapp.core.models import Role
 from webapp.hosts.models import Host
@@ -284,6 +285,24 @@ def test_it_says_what_needs_a_person_and_agrees_with_trends(operator: Client) ->
     assert "The other 1 of 2 drives" in page
     assert page.count('class="spark-line tone-slower"') == 2  # its card and its tile
     assert page.count('class="spark-line tone-steady"') == 1
+
+
+@pytest.mark.parametrize(("newest", "said"), [
+    (800.0, "One run was worse than the run before it"), (1250.0, "Nothing needs you"), (1000.0, "Nothing needs you"),
+])  # fmt: skip
+def test_a_run_that_is_worse_than_the_one_before_needs_a_person(operator: Client, newest: float, said: str) -> None:
+    nights = nightly("db1", "nvme0")
+    nights.run(1000.0, 2000.0, 4000.0)
+    nights.run(newest, 2 * newest, 4 * newest)
+    Run.objects.filter(number=nights.count).update(ended_at=timezone.now())
+    make_due(60)
+    run_findings.make_due(60)
+    page = operator.get("/").content.decode()
+    assert heading(page) == said
+    card = page.partition('aria-label="Needs attention"')[2].partition("</section>")[0]
+    assert ("Run 2 is 20 % slower" in card and "may be chance" in card) is (newest < 1000)
+    Run.objects.filter(number=nights.count).update(ended_at=timezone.now() - timedelta(days=2))
+    assert heading(operator.get("/").content.decode()) == "Nothing needs you"
 
 
 def test_a_host_that_is_away_is_named_and_its_drives_are_not_steady(operator: Client) -> None:

@@ -19,6 +19,7 @@ from webapp.screens.trend.claims import (
     trend_address,
 )
 from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
+from webapp.trends.steps import MIN_RUNS
 from webapp.trends.summaries import Row, State, worst_by_target
 
 CHANGED = (State.FROZE, State.SLOWER, State.FASTER)
@@ -41,6 +42,7 @@ class TrendRow:
     change: str
     at: datetime | None
     cause: str
+    too_few: str  # “too few runs (3 of 13)” where no change can be found
     spread: str
     tone: str
     sign: str
@@ -83,6 +85,7 @@ def trend_list(query: QueryDict, rows: Sequence[Row]) -> dict[str, Any]:
         "scale": scale,
         "changed": changed,
         "steady": shown,
+        "steady_words": _steady_words(shown),
         "more": max(0, sum(row.summary.state not in CHANGED for row in chosen_rows) - len(shown)),
         "unfold": state is not None or not changed,
     }  # fmt: skip
@@ -100,6 +103,13 @@ def heading(rows: Sequence[Row]) -> str:
     return f"All {len(judged)} {noun(judged, 2)} are steady" if len(judged) > 1 else "The trend is steady"
 
 
+def _steady_words(rows: Sequence[TrendRow]) -> str:
+    """“2 without a change, 1 too new to judge”"""
+    new = sum(bool(row.too_few) for row in rows)
+    counted = (len(rows) - new, "without a change"), (new, "too new to judge")
+    return ", ".join(f"{count} {words}" for count, words in counted if count)
+
+
 def _address(query: QueryDict, name: str, value: str) -> str:
     pairs = {key: query.get(key, "") for key in ("plan", "target", "state", "view")} | {name: value}
     text = urlencode({key: str(text) for key, text in pairs.items() if text})
@@ -110,6 +120,7 @@ def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
     summary = row.summary
     change = change_of(summary.step) if summary.step else None
     state = summary.state
+    runs = len(summary.values)  # all of them, if they are too few
     sign = "" if summary.step is None else "▲" if summary.step.better else "▼"
     return TrendRow(
         target=str(row.target),
@@ -122,6 +133,7 @@ def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
         change=f"{sign} {change.size}" if change else "",
         at=summary.step.at if summary.step else None,
         cause=change.cause if change else "",
+        too_few=f"too few runs ({runs} of {MIN_RUNS})" if runs < MIN_RUNS else "",
         spread=f"± {100 * summary.spread:.1f} %" if summary.spread is not None else "–",
         tone=state.value if state in CHANGED else State.STEADY.value,
         sign=SIGNS[state],
