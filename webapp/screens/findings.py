@@ -16,7 +16,7 @@ from webapp.analysis.import_findings import ImportFinding
 from webapp.analysis.reviews import Reviewed, reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
-from webapp.analysis.words import apart
+from webapp.analysis.words import apart, in_sentence
 from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import METRICS
@@ -159,10 +159,11 @@ def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tupl
 
 
 def _subject(finding: RunFinding | ImportFinding) -> str:
-    """What the interval of a finding is of. Without an interval, the text only leads to the evidence."""
-    if not finding.certainty:
-        return "Open the charts"
-    return finding.picture.metric_label if finding.picture else "The finding above"
+    """What the interval of a finding is of. Without an interval, what its picture shows."""
+    picture = finding.picture
+    if not picture:
+        return "The finding above" if finding.certainty else "Open the charts"
+    return picture.metric_label if finding.certainty else f"{picture.metric_label} over {in_sentence(picture.x_label)}"
 
 
 def address(finding: RunFinding | ImportFinding) -> str:

@@ -71,11 +71,13 @@ function follow(first: LiveRun, url: string, paintTab: (run: LiveRun) => void): 
       if (isLarger || pageOf(run.state) !== pageOf(first.state)) reloadWhenFree();
       return run.ended && first.ended ? "end" : "later";
     },
-    failed: (error) =>
+    failed: (error) => {
+      if (first.ended) return; // nothing more is coming
       showProblem(
-        `No live data since ${new Date().toLocaleTimeString()}: ${error instanceof Error ? error.message : "unknown"} ` +
+        `No live data since ${new Date().toLocaleTimeString("en-GB")}: ${error instanceof Error ? error.message : "unknown"} ` +
           "The charts catch up when the server answers again.",
-      ),
+      );
+    },
   });
 }
 

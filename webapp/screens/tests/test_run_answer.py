@@ -12,6 +12,7 @@ from django.test import Client
 from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
+from webapp.analysis.words import in_sentence
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -114,6 +115,10 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
     (below,) = below_heading(findings, "bfq is 8 % slower than none")
     assert below.text.endswith(": 95 % CI 7 % to 9 %, n = 5")
     assert below_heading(findings, "bfq is 8 % …") == findings  # the heading was cut
+    certain = msgspec.structs.replace(finding, certainty="")
+    (below,) = below_heading((replace(first, finding=certain),), "bfq is 8 % slower than none")
+    assert finding.picture
+    assert below.text == f"{finding.picture.metric_label} over {in_sentence(finding.picture.x_label)}"
 
 
 def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) -> None:
