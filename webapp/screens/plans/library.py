@@ -1,6 +1,7 @@
 """The list of plans, a plan or version by its address, and a plan described in words."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -201,6 +202,7 @@ class Row:
     took_s: float | None
     last: Run | None
     written_bytes: int | None
+    shares_title: bool  # with another listed plan
 
 
 def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
@@ -225,15 +227,21 @@ def rows(plans: Sequence[Plan]) -> list[Row]:
     ended = runs.filter(ended_at__isnull=False).select_related("version").order_by("version__plan_id", "-number")
     last = {run.version.plan_id: run for run in ended.distinct("version__plan_id")}
     written = written_bytes([run.pk for run in last.values()])
+    titles = Counter(plan.title for plan in plans)
     return [
-        _row(plan, read(versions[plan.pk].document), usual.get(plan.pk), last.get(plan.pk), written)
+        _row(plan, read(versions[plan.pk].document), usual.get(plan.pk), last.get(plan.pk), written, titles)
         for plan in plans
         if plan.pk in versions
     ]
 
 
 def _row(
-    plan: Plan, document: PlanDocument, took_s: float | None, last: Run | None, written: Mapping[UUID, int]
+    plan: Plan,
+    document: PlanDocument,
+    took_s: float | None,
+    last: Run | None,
+    written: Mapping[UUID, int],
+    titles: Mapping[str, int],
 ) -> Row:
     return Row(
         plan=plan,
@@ -246,6 +254,7 @@ def _row(
         took_s=took_s,
         last=last,
         written_bytes=written.get(last.pk, 0) if last else None,
+        shares_title=titles[plan.title] > 1,
     )
 
 

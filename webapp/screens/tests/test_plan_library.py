@@ -42,7 +42,18 @@ def test_a_plan_without_a_question_says_what_it_measures(operator: Client) -> No
     assert row.outline is not None
     assert row.outline.trials_high == 36
     assert (row.last, row.took_s, row.written_bytes) == (None, None, None)
-    assert "≈ 2 min</td>" in text_of(operator, "/plans/")
+    page = text_of(operator, "/plans/")
+    assert "≈ 2 min</td>" in page
+    assert page.count("not run yet") == 1  # its answer; it overwrites drives
+
+
+def test_plans_of_one_title_are_told_apart_by_their_names(operator: Client) -> None:
+    first_look()
+    a_version(slug="other")
+    assert not any(row.shares_title for row in listed(operator).values())
+    a_version(slug="other-2")
+    assert [slug for slug, row in listed(operator).items() if row.shares_title] == ["other", "other-2"]
+    assert '<div class="muted">other-2</div>' in text_of(operator, "/plans/")
 
 
 def test_each_built_in_plan_has_a_question_and_a_topic(operator: Client) -> None:
