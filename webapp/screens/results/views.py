@@ -31,7 +31,7 @@ from webapp.screens.results.picks import Pick, attribute_picks, factor_picks, le
 @dataclass(frozen=True)
 class TableRow:
     id: int
-    trial: str  # run and number, like "12 #3", or "import 4 #17"
+    trial: str  # run and number, like "run 12 #3", or "import 4 #17"
     address: str  # of the trial's page
     kernel_lines: int
     cells: list[tuple[str, str, str]]  # CSS classes, label and text, without the last column, the time
@@ -48,7 +48,7 @@ def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Itera
     for result in results:
         yield TableRow(
             id=result.id,
-            trial=f"{result.source_name} #{result.trial}",
+            trial=f"{'' if result.imported else 'run '}{result.source_name} #{result.trial}",
             address=address_of(result),
             kernel_lines=result.kernel_lines,
             cells=[(_style(column, result), column.label, column.text(result)) for column in plain],

@@ -43,7 +43,7 @@ NIGHT_BEGINS, NIGHT_ENDS = 20, 8  # hours, in the viewer's time zone
 
 @register.simple_tag
 def nights_of(runs: Iterable[Run], is_grouped: object) -> list[tuple[str, list[Run]]]:
-    """Groups of runs in their order, with a title: “Now”, “Last night”, “Yesterday”. One without a title unless
+    """Groups of runs in their order, with a title: “Now”, “Tonight”, “Yesterday”. One without a title unless
     `is_grouped`."""
     if not is_grouped:
         return [("", list(runs))]
@@ -59,6 +59,8 @@ def night_of(ended_at: datetime | None) -> str:
     day = local.date() + timedelta(days=local.hour >= NIGHT_BEGINS)
     if not is_night:
         return day_in_words(day)
+    if day > today:
+        return "Tonight"
     return "Last night" if day == today else f"Night to {_date(day)}"
 
 

@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from itertools import islice
 
@@ -30,6 +31,10 @@ def run(db: None) -> Run:
 
 def rows(client: Client, query: str = "") -> int:
     return client.get(f"/results/{query}").content.decode().count('class="sticky nowrap"')
+
+
+def test_a_trial_is_named_with_its_run(operator: Client, run: Run) -> None:
+    assert re.search(r">run 1 #\d+</a>", operator.get("/results/").content.decode())
 
 
 def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None:

@@ -57,6 +57,7 @@ def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) ->
     ("ended_at", "title"),
     [
         (None, "Now"),
+        (datetime(2026, 11, 28, 20, 0, tzinfo=TOKYO), "Tonight"),
         (datetime(2026, 11, 28, 8, 0, tzinfo=TOKYO), "Today"),
         (datetime(2026, 11, 28, 7, 59, tzinfo=TOKYO), "Last night"),
         (datetime(2026, 11, 27, 20, 0, tzinfo=TOKYO), "Last night"),
@@ -70,6 +71,12 @@ def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) ->
 def test_runs_are_grouped_by_the_night_or_day_in_which_they_ended(ended_at: datetime | None, title: str) -> None:
     with timezone.override(TOKYO), patch.object(timezone, "now", return_value=datetime(2026, 11, 28, 12, tzinfo=TOKYO)):
         assert night_of(ended_at) == title
+
+
+def test_a_run_without_a_person_is_started_by_the_system(operator: Client) -> None:
+    run = run_on_storage1(repeats=1, state="done", ended_at=timezone.now())
+    Run.objects.filter(pk=run.pk).update(created_by=None)
+    assert re.search(r'data-label="Started by">\s*system', operator.get("/runs/").content.decode())
 
 
 def test_open_runs_come_first_then_those_that_ended_last(operator: Client) -> None:
