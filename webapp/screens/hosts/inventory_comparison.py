@@ -59,7 +59,7 @@ class SinceThen:
         if self.before.content_id == self.after.content_id:
             return True
         before, after = read_inventory(self.before), read_inventory(self.after)
-        return bool(before and after) and not differences(before, after)
+        return before is not None and after is not None and not differences(before, after)
 
 
 def since_run_before(run: Run) -> list[SinceThen]:
