@@ -24,7 +24,8 @@ TERM_GRACE_S = 1.0
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     total_s: float
     silence_s: float = math.inf  # without output that `on_output` accepts as a sign of life
-    output_bytes: float = math.inf  # of standard output, and of standard error
+    output_bytes: float = math.inf  # of standard output
+    error_bytes: float = 64 * 1024 * 1024  # of standard error, which is kept in a file until the program ends
 
 
 class Reason(StrEnum):
@@ -104,7 +105,7 @@ class _Watch:
             raise Stopped(Reason.SILENT)
         if now - self._started > self._limits.total_s:
             raise Stopped(Reason.TIMEOUT)
-        if max(self._bytes, self._child.stderr_bytes) > self._limits.output_bytes:
+        if self._bytes > self._limits.output_bytes or self._child.stderr_bytes > self._limits.error_bytes:
             raise Stopped(Reason.TOO_MUCH_OUTPUT)
 
 
@@ -185,7 +186,7 @@ def ask(
     with open_scope(state, f"tool.{name[:40]}.{os.getpid()}.{time.monotonic_ns()}", drives=drives) as scope:
         child = scope.spawn((path, *arguments), cwd_fd=cwd_fd, stdin_text=stdin_text, merge_stderr=merge_stderr)
         try:
-            limits = Limits(total_s=limit_s, output_bytes=MAX_OUTPUT_BYTES)
+            limits = Limits(total_s=limit_s, output_bytes=MAX_OUTPUT_BYTES, error_bytes=MAX_OUTPUT_BYTES)
             code = follow(child, scope, limits, keep, on_poll=poll)
         except Stopped as stopped:
             raise ToolError(_words(name, stopped.reason, limit_s)) from stopped

@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.items import Attachment, MediaType, StreamResult
-from worker.contract.workload import IoEngine, Stream
+from worker.contract.workload import MIB, IoEngine, Stream
 from worker.engines.base import StreamFailed, check_capacity, errno_words, last_words
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
@@ -100,6 +100,8 @@ def _reason(reason: Reason, limits: Limits) -> tuple[str, str]:
         )
     if reason is Reason.TIMEOUT:
         return "fio_timeout", f"fio did not finish within its limit of {limits.total_s:g} s and was killed."
+    if reason is Reason.TOO_MUCH_OUTPUT:
+        return "fio_error", f"fio printed more than {limits.error_bytes / MIB:g} MiB of errors and was killed."
     return "fio_error", "The supervisor of fio was killed, so fio was killed too."
 
 

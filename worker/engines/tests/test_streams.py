@@ -30,7 +30,7 @@ from worker.contract.workload import (
     TargetRef,
     UringOptions,
 )
-from worker.engines import capabilities
+from worker.engines import capabilities, fio
 from worker.engines.base import StreamFailed
 from worker.engines.fio import generic_path, prefill, run_stream
 from worker.engines.fio.probe import is_scsi_disk, missing_features, polls, version_of
@@ -39,6 +39,7 @@ from worker.guard.tests import rig
 from worker.kernel import counters, sysfs
 from worker.kernel.targets import OpenTarget
 from worker.process import supervisor
+from worker.process.run import Limits, Reason
 from worker.process.scope import _marker_of, open_scope
 from worker.recipes import render
 from worker.recipes.fio import workload_of
@@ -220,6 +221,11 @@ def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any
         bench.run(stream(runtime_s=30), **limits)
     assert failure.value.code == code
     assert time.monotonic() - before < 4
+
+
+def test_it_says_why_a_fio_with_endless_errors_was_killed() -> None:
+    words = fio._reason(Reason.TOO_MUCH_OUTPUT, Limits(total_s=1, error_bytes=2 * MIB))
+    assert words == ("fio_error", "fio printed more than 2 MiB of errors and was killed.")
 
 
 def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,8 @@ def test_it_waits_for_a_program_that_closed_its_output(tmp_path: Path) -> None:
         ("while :; do echo a; sleep 0.05; done", {"silence_s": 0.5, "total_s": 1.0}, Reason.TIMEOUT),
         ("exec >&-; sleep 60", {"silence_s": 0.3}, Reason.SILENT),
         ("yes", {"output_bytes": 1000}, Reason.TOO_MUCH_OUTPUT),
-        ("yes >&2", {"output_bytes": 1000}, Reason.TOO_MUCH_OUTPUT),
+        ("yes >&2", {"error_bytes": 1000}, Reason.TOO_MUCH_OUTPUT),
+        ("yes >&2", {}, Reason.TOO_MUCH_OUTPUT),
     ],
 )
 def test_it_stops_a_program_at_a_limit(tmp_path: Path, script: str, limits: dict[str, float], expected: Reason) -> None:
