@@ -164,7 +164,8 @@ def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:
     assert METRICS["latency_p99"].format(812_345) == "812 µs"
     assert METRICS["latency_p999"].format(None) == "–"
     assert [key for key, metric in METRICS.items() if not metric.lower_is_better] == [
-        "iops", "bytes_per_s", "copy_bytes_per_s", "shared_percent", "tps",
+        "iops", "bytes_per_s", "copy_bytes_per_s", "shared_percent", "tps", "oltp_tps",
+        "memory_bytes_per_s",
     ]  # fmt: skip
 
 
