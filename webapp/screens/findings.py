@@ -352,8 +352,11 @@ def _words(picture: Picture) -> Iterator[str]:
 
 
 def _range(picture: Picture, values: Sequence[float]) -> str:
+    """Ratios are those of the points: the sentence may state the interval of their mean."""
     low, high = (_text(picture, value) for value in (min(values), max(values)))
-    return f"{picture.metric_label}: {f'{low} to {high}' if picture.ratios and low != high else f'up to {high}'}"
+    if picture.ratios and low != high:
+        return f"{picture.metric_label}, points: {low} to {high}"
+    return f"{picture.metric_label}: up to {high}"
 
 
 def _text(picture: Picture, value: float) -> str:

@@ -51,6 +51,12 @@ def test_ratios_have_one_in_the_middle() -> None:
     assert {y for _, y in chart.lines[0].dots} == {f"{ABOVE}"}
 
 
+def test_a_range_of_ratios_is_called_that_of_the_points() -> None:
+    chart = small_chart(a_picture(0.96, 1.11, 1.0, ratios=True))
+    assert chart
+    assert chart.highest == "IOPS, points: ×0.96 to ×1.11"
+
+
 def test_values_that_are_far_apart_have_a_logarithmic_axis() -> None:
     chart = small_chart(a_picture(1.0, 100.0, 10_000.0))
     assert chart
