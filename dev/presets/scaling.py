@@ -80,11 +80,16 @@ def _short_part(part: Part, scale: Scale, common: Mapping[str, str]) -> Part:
     rules = tuple(rule for rule in rules if not rule.startswith(TRACK))
     before = tuple(re.sub(r"pause\s+\S+", "pause 1s", line) for line in part.before)
     streams = tuple(
-        msgspec.structs.replace(stream, factors=_shorter(stream.factors, scale, common)) for stream in part.streams
+        msgspec.structs.replace(stream, factors=_shorter(stream.factors, scale, common) | _load(stream.factors, "50%"))
+        for stream in part.streams
     )
-    if LOAD in factors:  # rules may not choose among them: a share needs its maximum
-        factors = {**factors, LOAD: "50%, max"}
+    factors |= _load(factors, "50%, max")
     return msgspec.structs.replace(part, factors=factors, rules=rules, before=before, streams=streams)
+
+
+def _load(factors: Mapping[str, str], shares: str) -> dict[str, str]:
+    """Rules may not choose among shares: a share needs its maximum, which is added to the shares of streams."""
+    return {LOAD: shares} if LOAD in factors else {}
 
 
 def _shorter(factors: Mapping[str, str], scale: Scale, common: Mapping[str, str]) -> dict[str, str]:

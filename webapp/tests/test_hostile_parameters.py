@@ -225,8 +225,9 @@ def test_pages_answer_hostile_addresses(walk: Walk, samples: dict[str, object]) 
         cases = [
             f"{path}?{query}" for query in hostile_queries(names[page.name], queries.get(page.name, ""))
         ]  # fmt: skip
+        allowed = PAGE_ANSWERS | ({503} if page.name == "healthz" else set())  # a walk of over a minute: old ticks
         for address in some(cases, number):
-            walk.send(rule, "GET", address, PAGE_ANSWERS)
+            walk.send(rule, "GET", address, allowed)
     walk.check()
 
 

@@ -77,7 +77,8 @@ def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
 def _fits(part: Part, texts: Mapping[str, str]) -> bool:
     own = fio.WORKLOAD.engine_name()
     engines = {stream_engine(texts, stream.name) for stream in part.streams} or {engine_name(texts)}
-    return engines == {own} and LOAD not in texts and texts.get(STREAMS, TOGETHER) == TOGETHER
+    has_shares = LOAD in texts or any(LOAD in stream.factors for stream in part.streams)
+    return engines == {own} and not has_shares and texts.get(STREAMS, TOGETHER) == TOGETHER
 
 
 def _sections(name: str, point: Point, stated: list[str]) -> Iterator[str]:
