@@ -101,7 +101,8 @@ class TargetSearch:
         return METRICS[self.goal.limited] if self.goal.limited else None
 
     def is_within(self, trial: MeasuredTrial) -> bool:
-        """Of a search over loads, the maximum is no answer: it is a closed loop."""
+        """In a search over loads, `max` does not count: its I/Os wait for earlier ones, so its latency is not that of
+        arrivals."""
         if self.is_over_loads and trial.trial.point[LOAD] == MAX:
             return False
         if not self.goal.limited:

@@ -24,10 +24,6 @@ class MemoryWorkload(Workload, tag="memory_bandwidth", frozen=True, kw_only=True
     runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] = 10
 
     @property
-    def direct(self) -> bool:
-        return False
-
-    @property
     def writes(self) -> bool:
         """It writes memory, and nothing to its target."""
         return False
@@ -50,21 +46,9 @@ class MemoryWorkload(Workload, tag="memory_bandwidth", frozen=True, kw_only=True
         return 0.0
 
     @property
-    def moved_bytes(self) -> int | None:
-        return None
-
-    @property
     def time_s(self) -> int:
         return self.runtime_s
 
     @property
     def largest_io_bytes(self) -> int:
         return 512
-
-    @property
-    def space_bytes(self) -> int:
-        return 0
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return ()

@@ -32,10 +32,6 @@ class PostgresWorkload(Workload, frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
-    def direct(self) -> bool:
-        return False
-
-    @property
     def writes(self) -> bool:
         return True
 
@@ -52,10 +48,6 @@ class PostgresWorkload(Workload, frozen=True, kw_only=True):
     @property
     def random(self) -> bool:
         return True
-
-    @property
-    def moved_bytes(self) -> int | None:
-        return None
 
     @property
     def load_bytes(self) -> int:
@@ -78,10 +70,6 @@ class PostgresWorkload(Workload, frozen=True, kw_only=True):
     @property
     def space_bytes(self) -> int:
         return CLUSTER_BYTES + self.database_bytes + self.max_wal_bytes
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def needs_folder(self) -> bool:

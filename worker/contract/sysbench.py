@@ -59,10 +59,6 @@ class SysbenchWorkload(Workload, tag="sysbench", frozen=True, kw_only=True):
         return 1.0 if self.measures_writes else 0.0
 
     @property
-    def moved_bytes(self) -> int | None:
-        return None
-
-    @property
     def load_bytes(self) -> int:
         return self.space_bytes
 
@@ -77,10 +73,6 @@ class SysbenchWorkload(Workload, tag="sysbench", frozen=True, kw_only=True):
     @property
     def space_bytes(self) -> int:
         return self.files * (self.size_bytes or 0)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def needs_folder(self) -> bool:

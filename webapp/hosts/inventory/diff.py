@@ -208,8 +208,8 @@ def summary(before: Inventory, after: Inventory, targets: Collection[str] = ()) 
     """A sentence for each important difference of the host, its block devices and its controllers. A loop device that
     comes or goes is no hardware, unless its path is one of `targets`.
 
-    What becomes known is no change: a newer worker reports more. Older workers did not report controllers, so the first
-    inventory with controllers does not count as a change either.
+    A value that was unknown before is no change, because a newer worker reports more. Nor is the first inventory with
+    controllers, which older workers did not report.
     """
     everything = differences(before, after)
     important = (difference for difference in everything if not _is_loop(difference, targets))

@@ -1,6 +1,5 @@
 """sysbench really run on files in a scratch directory, and an output that it printed."""
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -19,14 +18,9 @@ from worker.engines import sysbench
 from worker.engines.base import StreamFailed
 from worker.engines.running import Reading, Running
 from worker.engines.sysbench.reports import EVENTS, Seconds, latency_in
-from worker.engines.tests.running import running
-from worker.journal import Journal
-from worker.kernel.targets import OpenTarget
-from worker.process.scope import open_scope
+from worker.engines.tests.running import run_in_folder
 from worker.recipes import render, workload_problems
 from worker.recipes.base import Recipe
-from worker.recipes.base import temporary_folder as folder_name
-from worker.temporary import temporary_folder
 
 RECORDED = (Path(__file__).parent / "recorded" / "rndrd.txt").read_text()  # sysbench 1.0.20, Debian 12
 TARGET = TargetRef(id="scratch", kind=TargetKind.DIRECTORY, path="/srv", stable_id="dir:scratch")
@@ -37,21 +31,7 @@ SMALL = SysbenchWorkload(size_bytes=4 * MIB, files=2, threads=2, runtime_s=2)
 def run(
     tmp_path: Path, work: SysbenchWorkload, cancelled: threading.Event, on_sample: Callable[[Sample], None]
 ) -> StreamResult:
-    """In a folder of `tmp_path/data`, of which nothing is left."""
-    state, data = tmp_path / "state", tmp_path / "data"
-    state.mkdir()
-    data.mkdir()
-    stream = Stream(number=0, target=TARGET, workload=work)
-    fd, journal = os.open(data, os.O_DIRECTORY), Journal(state / "journal")
-    try:
-        with temporary_folder(folder_name(stream), fd, journal), open_scope(state, "stream") as scope:
-            target = OpenTarget(path=".", cwd_fd=fd)
-            of = running(stream, target, scope, cancelled, silence_s=60, total_s=120, on_sample=on_sample)
-            return sysbench.run_stream(of)
-    finally:
-        assert list(data.iterdir()) == []
-        journal.close()
-        os.close(fd)
+    return run_in_folder(sysbench, tmp_path, Stream(number=0, target=TARGET, workload=work), cancelled, on_sample)
 
 
 @installed

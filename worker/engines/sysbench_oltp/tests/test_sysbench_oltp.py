@@ -1,6 +1,5 @@
 """sysbench really run on a temporary PostgreSQL cluster in a scratch directory."""
 
-import os
 import subprocess
 import threading
 from collections.abc import Callable
@@ -15,13 +14,8 @@ from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.engines import pgbench, sysbench_oltp
 from worker.engines.base import State, StreamFailed
 from worker.engines.sysbench import following
-from worker.engines.tests.running import running
-from worker.journal import Journal
-from worker.kernel.targets import OpenTarget
-from worker.process.scope import open_scope
+from worker.engines.tests.running import run_in_folder
 from worker.recipes import missing_features, render, workload_problems
-from worker.recipes.base import temporary_folder as folder_name
-from worker.temporary import temporary_folder
 
 TARGET = TargetRef(id="scratch", kind=TargetKind.DIRECTORY, path="/srv", stable_id="dir:scratch")
 installed = pytest.mark.skipif(sysbench_oltp.offer() is None, reason="sysbench or PostgreSQL is not installed here")
@@ -30,21 +24,7 @@ installed = pytest.mark.skipif(sysbench_oltp.offer() is None, reason="sysbench o
 def run(
     tmp_path: Path, work: OltpWorkload, cancelled: threading.Event, on_sample: Callable[[Sample], None]
 ) -> StreamResult:
-    """In a folder of `tmp_path/data`, of which nothing is left."""
-    state, data = tmp_path / "state", tmp_path / "data"
-    state.mkdir()
-    data.mkdir(mode=0o700)
-    stream = Stream(number=0, target=TARGET, workload=work)
-    fd, journal = os.open(data, os.O_DIRECTORY), Journal(state / "journal")
-    try:
-        with temporary_folder(folder_name(stream), fd, journal), open_scope(state, "stream") as scope:
-            target = OpenTarget(path=".", cwd_fd=fd)
-            of = running(stream, target, scope, cancelled, silence_s=60, total_s=120, on_sample=on_sample)
-            return sysbench_oltp.run_stream(of)
-    finally:
-        assert list(data.iterdir()) == []
-        journal.close()
-        os.close(fd)
+    return run_in_folder(sysbench_oltp, tmp_path, Stream(number=0, target=TARGET, workload=work), cancelled, on_sample)
 
 
 @installed
