@@ -16,7 +16,7 @@ from webapp.analysis.import_findings import ImportFinding
 from webapp.analysis.reviews import Reviewed, reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
-from webapp.analysis.words import apart, in_sentence
+from webapp.analysis.words import apart
 from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import METRICS
@@ -92,12 +92,8 @@ class ShownFinding(Generic[Reviewed]):
     url: str  # of its evidence
     review_url: str
     chart: SmallChart | None
-    text: str  # the sentence without its doubt, unless the page states it above the list
-
-    @property
-    def doubt(self) -> str:
-        """`may be drift`, without the reason."""
-        return self.finding.doubt.partition(":")[0]
+    text: str  # the sentence without its doubt; "" if the chart says what the heading does not
+    doubt: str  # `may be drift`, without the reason
 
 
 @dataclass(frozen=True)
@@ -128,7 +124,7 @@ def shown_finding(finding: Reviewed) -> ShownFinding[Reviewed]:
     else:
         review_url = reverse("review_import_finding", args=[finding.imported, finding.key])
     text = finding.sentence.removesuffix(f" This {finding.doubt}.")
-    return ShownFinding(finding, address(finding), review_url, chart, text)
+    return ShownFinding(finding, address(finding), review_url, chart, text, finding.doubt.partition(":")[0])
 
 
 def as_heading(claim: str) -> str:
@@ -149,21 +145,19 @@ def names_apart(claim: str) -> tuple[str, str]:
 
 
 def below_heading(first: Sequence[ShownFinding[Reviewed]], heading: str) -> tuple[ShownFinding[Reviewed], ...]:
-    """The first finding without the sentence that the heading states: `IOPS: 95 % CI ×1.94 to ×2.10, n = 5`."""
+    """The first finding without what stands above it, its sentence and its doubt: `IOPS: 95 % CI ×1.94 to ×2.10`."""
     return tuple(
-        replace(shown, text=": ".join(filter(None, (_subject(shown.finding), shown.finding.certainty))))
-        if place == 0 and shown.finding.claim == heading
-        else shown
+        replace(shown, text=_rest(shown), doubt="") if place == 0 and shown.finding.claim == heading else shown
         for place, shown in enumerate(first)
     )
 
 
-def _subject(finding: RunFinding | ImportFinding) -> str:
-    """What the interval of a finding is of. Without an interval, what its picture shows."""
-    picture = finding.picture
-    if not picture:
-        return "The finding above" if finding.certainty else "Open the charts"
-    return picture.metric_label if finding.certainty else f"{picture.metric_label} over {in_sentence(picture.x_label)}"
+def _rest(shown: ShownFinding[Reviewed]) -> str:
+    """The interval of a finding. Without one, its chart says what it is about."""
+    picture, certainty = shown.finding.picture, shown.finding.certainty
+    if certainty:
+        return f"{picture.metric_label if picture else 'The finding above'}: {certainty}"
+    return "" if shown.chart else "Open the charts"
 
 
 def address(finding: RunFinding | ImportFinding) -> str:

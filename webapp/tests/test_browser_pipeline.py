@@ -32,7 +32,7 @@ def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHo
 
     page.wait_for_url(re.compile(r"/runs/\d+/$"))
     expect(page.locator("#now-iops")).to_contain_text(re.compile(r"\d"))
-    expect(page.locator("#run-head")).to_contain_text("4 of 4 trials done")
+    expect(page.locator("#run-head")).to_contain_text("4 trials in")
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
     assert Run.objects.get().state == RunState.DONE
 

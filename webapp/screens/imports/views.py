@@ -276,6 +276,7 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     return {
         "heading": as_heading(claim),
         "names": names,
+        "doubt": first[0].doubt if first else "",
         "first": below_heading(tuple(map(shown_finding, first)), first[0].claim if first else ""),
         "sections": [section for section in sections if section.findings or section.others],
     }

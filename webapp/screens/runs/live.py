@@ -75,6 +75,8 @@ def counted(run: Run, live: LiveRun) -> str:
     counts = [(live.failed, "failed"), (live.cancelled, "cancelled or skipped")]
     others = "".join(f", {count} {what}" for count, what in counts if count)
     back = " Some settings were not restored." if run.reason_code == "settings_not_restored" else ""
+    if live.done == live.total and run.state == RunState.DONE:  # its badge says that it is done
+        return f"{live.total} {'trial' if live.total == 1 else 'trials'}{took}.{back}"
     return f"{live.done} of {live.total} trials done{others}{took}.{back}"
 
 

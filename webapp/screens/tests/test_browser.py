@@ -76,7 +76,7 @@ def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, probl
     expect(page.get_by_role("button", name="Cancel run")).to_be_visible()
     finish_run(run)
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
-    expect(page.locator("#run-head")).to_contain_text("24 of 24 trials done")
+    expect(page.locator("#run-head")).to_contain_text("24 trials in")
     expect(page.locator("#seconds[data-drawn]")).to_have_count(0)
     page.get_by_text("Samples and telemetry").click()
     expect(page.locator("#seconds[data-drawn]")).to_have_count(1)

@@ -12,7 +12,6 @@ from django.test import Client
 from webapp.analysis.answer import FindingKind, Sentence
 from webapp.analysis.claims import listed
 from webapp.analysis.run_answer import BETWEEN_CHARTS
-from webapp.analysis.words import in_sentence
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -117,8 +116,9 @@ def test_the_heading_is_not_repeated_below_it(operator: Client, run: Run) -> Non
     assert below_heading(findings, "bfq is 8 % …") == findings  # the heading was cut
     certain = msgspec.structs.replace(finding, certainty="")
     (below,) = below_heading((replace(first, finding=certain),), "bfq is 8 % slower than none")
-    assert finding.picture
-    assert below.text == f"{finding.picture.metric_label} over {in_sentence(finding.picture.x_label)}"
+    assert (first.chart is not None, below.text) == (True, "")
+    (below,) = below_heading((replace(first, finding=certain, chart=None),), "bfq is 8 % slower than none")
+    assert below.text == "Open the charts"
 
 
 def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) -> None:
@@ -131,7 +131,8 @@ def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) ->
     findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
     title = heading(run, findings, page["outcome"])
     assert title == "bfq is 8 % slower than none"
-    assert below_heading(findings.first, title)[0].text.endswith(": 95 % CI 7 % to 9 %, n = 3")
+    (below,) = below_heading((replace(findings.first[0], doubt="may be chance"),), title)
+    assert (below.text.endswith(": 95 % CI 7 % to 9 %, n = 3"), below.doubt) == (True, "")
     doubts = [
         each.words for each in trust(run, list(run.trials.all()), (), page["outcome"], findings) if not each.is_good
     ]
