@@ -2,7 +2,7 @@
 
 It is made from the states of the ratios on the plot and from findings, so it states nothing that they do not carry. It
 speaks along one series of workloads, such as the queue depths at 4 KiB: which product is faster where, and from where
-on they are equal. For two products it gives the ratio of the plot, in its direction.
+on they are equal. For two products it names the better one with its ratio to the other, whichever the baseline is.
 """
 
 from collections.abc import Iterator, Sequence
@@ -228,7 +228,7 @@ class _Pair(_Series):
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""
         rest = f"{', '.join(parts[1:])}{limit}." if len(parts) > 1 else ""
-        return f"{self.compared.short}: {parts[0]}{',' if rest else '.'}", rest
+        return f"{parts[0]}{',' if rest else '.'}", rest
 
     @property
     def limit_words(self) -> list[str]:
@@ -243,37 +243,52 @@ class _Pair(_Series):
         where = f"{self.where_all[:1].upper()}{self.where_all[1:]}"
         if self.has_difference:
             limit = ", at a limit they share" if self.limit else ""
-            return f"{where}: {', '.join(self._parts(named=False))}{limit}."
+            return f"{where}: {', '.join(self._parts(short=True))}{limit}."
         equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
         return f"{where}: {'equal' if equal else 'no clear difference'}."
 
-    def _parts(self, *, named: bool = True) -> list[str]:
+    def _parts(self, *, short: bool = False) -> list[str]:
+        """Each difference with the name of the better product, unless the one before has the same. `short`: where all
+        of them are is said before."""
         stretches = self.stretches
+        inside = "" if short else f" in {self.where_all}"
         if len(stretches) > MOST_PARTS:
-            counts = [sum(_sign(cell) is sign for cell in self.cells) for sign in _SIDES]
-            texts = [f"{word} at {count}" for word, count in zip(self._words, counts, strict=True) if count]
-            return [f"{' and '.join(texts)} of {len(self.cells)} workloads{f' in {self.where_all}' if named else ''}"]
+            counts = {sign: sum(_sign(cell) is sign for cell in self.cells) for sign in _SIDES}
+            better, other = sorted(_SIDES, key=lambda sign: (-counts[sign], sign is not self._better_sign))
+            good, bad = ("faster", "slower") if self.metric.is_speed else ("better", "worse")
+            behind = f" and {bad} at {counts[other]}" if counts[other] else ""
+            of_all = f"of {len(self.cells)} workloads"
+            return [f"{self._better(better)}: {good} at {counts[better]}{behind} {of_all}{inside}"]
         sides = [stretch for stretch in stretches if stretch.sign in _SIDES]
         parts: list[str] = []
+        named = ""
         for stretch in stretches:
             bare = bool(parts)
-            if stretch.sign in _SIDES:
-                inside = f" in {self.where_all}" if named and stretch is sides[0] else ""
-                parts.append(self._difference(stretch, inside, bare=bare, short=not named or stretch is not sides[0]))
+            is_side = stretch.sign in _SIDES
+            who = self._better((stretch if is_side else sides[0]).sign)
+            name = f"{who}{'' if short else ':'} " if who != named and (is_side or not (parts or short)) else ""
+            if is_side:
+                is_first = stretch is sides[0]
+                part = self._difference(stretch, inside * is_first, bare=bare, short=short or not is_first)
             else:
                 words = "equal" if stretch.sign is _Sign.EQUAL else "no clear difference"
-                parts.append(f"{words} {self.where(stretch.first, stretch.last, bare=bare)}")
+                part = f"{words} {self.where(stretch.first, stretch.last, bare=bare)}"
+            parts.append(f"{name}{part}")
+            named = who if name else named
         return parts
 
     @property
-    def _words(self) -> tuple[str, str]:
-        if self.metric.is_speed:
-            return "faster", "slower"
-        return f"higher {self.metric.short}", "lower"
+    def _better_sign(self) -> _Sign:
+        """Of the ratio of `compared` where it is the better one."""
+        return _Sign.LOWER if self.metric.lower_is_better else _Sign.HIGHER
+
+    def _better(self, sign: _Sign) -> str:
+        return (self.compared if sign is self._better_sign else self.base).short
 
     def _difference(self, stretch: _Stretch, inside: str, *, bare: bool, short: bool) -> str:
         """`1.94× as fast in random reads at queue depth 1`"""
-        ratios = [cell.ratio or 1.0 for cell in self.cells[stretch.first : stretch.last + 1]]
+        known = [cell.ratio or 1.0 for cell in self.cells[stretch.first : stretch.last + 1]]
+        ratios = known if stretch.sign is self._better_sign else [1 / ratio for ratio in known]
         is_whole = max(ratios) <= ONE_RANGE * min(ratios) or len(self.stretches) == 1
         at_end = stretch.last == len(self.cells) - 1 and stretch.first > 0
         place = stretch.last if at_end else stretch.first  # the end of the series, if it is not said as a whole
@@ -282,7 +297,7 @@ class _Pair(_Series):
         return " ".join(filter(None, (f"{self._amount(values, short=short)}{inside}", where)))
 
     def _amount(self, ratios: Sequence[float], *, short: bool) -> str:
-        """`1.29× to 1.31× as fast`, `12 % faster`; the form is that of the plot."""
+        """Of the better product: `1.29× to 1.31× as fast`, `12 % faster`; the form is that of the plot."""
         ends = sorted((min(ratios), max(ratios)), key=lambda ratio: abs(log(ratio)))
         if all("×" in cell.ratio_text for cell in self.cells):
             text = " to ".join(dict.fromkeys(f"{significant(each)}×" for each in sorted(ends)))
@@ -290,8 +305,8 @@ class _Pair(_Series):
                 return text if short else f"{text} as fast"
             return f"{text} the {in_sentence(self.metric.label)}"
         amounts = dict.fromkeys(shown(each, PERCENT).lstrip("+−").removesuffix(" %") for each in ends)
-        higher, lower = self._words
-        return f"{' to '.join(amounts)} % {higher if ends[0] > 1 else lower}"
+        words = "faster" if self.metric.is_speed else f"{'higher' if ends[0] > 1 else 'lower'} {self.metric.short}"
+        return f"{' to '.join(amounts)} % {words}"
 
     @property
     def limit(self) -> float | None:
