@@ -46,13 +46,15 @@ Answer = TypeVar("Answer")
 @dataclass(frozen=True)
 class Question(Generic[Answer]):
     """`texts` determine the answer together with the rows of `scopes`, and with the reader's time zone if it has times.
-    `kind`: a msgspec struct or a dataclass. What `compute` raises is not stored."""
+    `kind`: a msgspec struct or a dataclass. What `compute` raises is not stored. `seal`: of the scopes, if the caller
+    has read it together with another."""
 
     texts: tuple[str, ...]
     scopes: tuple[str, ...]
     kind: type[Answer]
     compute: Callable[[], Answer]
     names_times: bool = True
+    seal: int | None = None
 
     @cached_property
     def _encoded(self) -> bytes:
@@ -127,7 +129,7 @@ def answered_or_earlier(question: Question[Answer], renew: Callable[[], object])
     """The answer and None; or, for RENEWAL_S after a reader has met a change, the answer from before it and the time
     when that was computed, which the page must state. `renew` has the new answer computed elsewhere. If that takes
     longer, readers compute it themselves."""
-    seal = changes.seal(question.scopes)
+    seal = changes.seal(question.scopes) if question.seal is None else question.seal
     stored = _ask(lambda client: client.get(question.slot))
     if isinstance(stored, bytes):
         its_seal = int.from_bytes(stored[_SIGNATURE_BYTES:][:8], signed=True)

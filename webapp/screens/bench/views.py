@@ -201,8 +201,10 @@ def _choosing(data: QueryDict, chosen: Sequence[Product], *, is_sent: bool) -> d
 
 def shown_products(data: QueryDict, selection: Selection) -> "Question[BenchContext]":
     """What people enter, such as prices, is part of the question: no earlier answer lacks it."""
-    texts, scopes = (data.urlencode(), str(changes.seal([COMMON]))), scopes_of_products(selection.products)
-    return Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection)))
+    scopes = scopes_of_products(selection.products)
+    common, seal = changes.seals([[COMMON], scopes])
+    texts = data.urlencode(), str(common)
+    return Question(texts, scopes, BenchContext, lambda: _context(data, side_by_side(selection)), seal=seal)
 
 
 def _renew(data: QueryDict) -> None:

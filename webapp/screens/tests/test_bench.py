@@ -498,7 +498,7 @@ def test_products_without_results_are_named(operator: Client, labs: tuple[Lab, L
 def test_the_number_of_queries_does_not_depend_on_products(
     queries_of: Callable[[str], int], labs: tuple[Lab, Lab], more: str
 ) -> None:
-    assert queries_of(ADDRESS + more) <= 21
+    assert queries_of(ADDRESS + more) <= 20
 
 
 def test_selected_results_become_products(operator: Client, labs: tuple[Lab, Lab]) -> None:
