@@ -12,6 +12,8 @@ from playwright.sync_api import Page
 
 MOST = 150  # on a page
 MOST_ON_OVERVIEW = 120
+MOST_ON_HOST = 200  # of eight targets
+MOST_ON_PLANS = 250  # of the built-in plans
 
 # Text of the window in the order of the document. A line that is scrolled away or clipped has no place in the window.
 _VISIBLE_TEXT = r"""() => {

@@ -382,7 +382,7 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "presence": presence(host, active, window),
         "window": window if host.state == HostState.ACTIVE else None,
         "active": active,
-        "warnings": warnings(host, targets, newest_version=newest, active=active),
+        "warnings": warnings(host, (), newest_version=newest, active=active),  # a target's problem is in its row
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
         "targets": targets,
         "usable": sum(target.present for target in targets if target.in_policy),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Aggregate, Case, F, FloatField, Q, QuerySet, Value, When
+from django.db.models import Aggregate, Case, Exists, F, FloatField, OuterRef, Q, QuerySet, Value, When
 from django.db.models.functions import Extract
 from django.http import Http404
 
@@ -142,6 +142,10 @@ class Shown(StrEnum):
 
 
 SHOWN_AS = {Shown.ALL: "All", Shown.OWN: "Our own", Shown.BUILTIN: "Built in", Shown.DELETED: "Deleted"}
+_WORDS = {  # before and after `plans` in the heading
+    Shown.ALL: ("", ""), Shown.OWN: ("", " of our own"), Shown.BUILTIN: ("built-in ", ""),
+    Shown.DELETED: ("deleted ", ""),
+}  # fmt: skip
 _FILTERS = {
     Shown.ALL: Q(deleted_at=None),
     Shown.OWN: Q(deleted_at=None, builtin=""),
@@ -214,6 +218,21 @@ def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
     if shown is Shown.DELETED:
         return plans.order_by("-deleted_at", "slug")
     return plans.order_by(Case(*_PLACES, default=Value(len(_TOPIC_OF))), "title", "slug")
+
+
+def plans_heading(plans: QuerySet[Plan], search: str, shown: Shown) -> str:
+    """`47 plans, 12 answered`. A plan is answered if a run of it is done."""
+    done = Run.objects.filter(version__plan=OuterRef("pk"), state=RunState.DONE)
+    counts = Counter(plans.order_by().values_list(Exists(done), flat=True))
+    count, answered = counts.total(), counts[True]
+    before, after = _WORDS[shown]
+    noun = f"{before}plan{'s' if count > 1 else ''}{after}{' found' if search else ''}"
+    if not count:
+        return f"No {noun}" if search or shown else "No plan yet"
+    if count == 1:
+        return f"1 {noun}, {'answered' if answered else 'not answered yet'}"
+    of_them = {0: "none answered yet", count: "both answered" if count == 2 else "all answered"}
+    return f"{count} {noun}, {of_them.get(answered, f'{answered} answered')}"
 
 
 def rows(plans: Sequence[Plan]) -> list[Row]:

@@ -17,6 +17,8 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.run_findings import findings_of
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
@@ -26,14 +28,25 @@ from webapp.plans.jobfile import MAX_FILES, JobFileError, parts_unfit_for_job_fi
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
 from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan
+from webapp.results.models import known
+from webapp.runs.models import Run, RunState
 from webapp.runs.services import start_run, unfit_targets
 from webapp.schedules.models import Schedule
 from webapp.screens import point_words
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
+from webapp.screens.findings import as_heading
 from webapp.screens.plans.draft import data_of, draft_of, keep
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
-from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows, sentences, version_or_404
+from webapp.screens.plans.library import (
+    SHOWN_AS,
+    Shown,
+    listed_plans,
+    plans_heading,
+    rows,
+    sentences,
+    version_or_404,
+)  # fmt: skip
 from webapp.screens.plans.previewing import PreviewRequest, preview_request, shown_preview
 from webapp.screens.runs.views import listed_runs
 
@@ -224,6 +237,7 @@ def plans_page(request: HttpRequest) -> HttpResponse:
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
     listed = rows(list(pages.object_list))
     context = {
+        "heading": plans_heading(listed_plans(search, shown), search, shown),
         "rows": listed,
         "last_runs": [row.last for row in listed if row.last],
         "pages": pages,
@@ -346,6 +360,13 @@ def _first_fit(
     return [], refused
 
 
+def _last_answer(runs: Sequence[Run]) -> RunFinding | None:
+    """The first finding of the newest of these runs that is done; None without one."""
+    done = next((run for run in runs if run.state == RunState.DONE), None)
+    findings = findings_of([done]).get(known(done.number), []) if done else []
+    return next((each for each in findings if not each.is_dismissed), None)
+
+
 @page
 def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     """A run started here has the displayed order: the seed is drawn now, or typed.
@@ -377,7 +398,10 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     shown = whole if chosen else None
     if fit and (unfit or not whole):
         shown = shown_preview(document, fit, wanted, grids)
+    answer = _last_answer(runs)
     context = {
+        "heading": as_heading(answer.claim) if answer else document.question or document.title,
+        "answer": answer,
         "version": version,
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
         "document": document,

@@ -1,4 +1,4 @@
-"""The number of words on the first screen of Overview, Bench and an ended run, in a window of 1440 × 900."""
+"""The number of words on the first screen of a page, in a window of 1440 × 900."""
 
 import random
 from datetime import timedelta
@@ -9,16 +9,23 @@ from playwright.sync_api import Page
 
 from webapp.analysis import run_findings
 from webapp.bench.picking import offered
-from webapp.hosts.models import Target
+from webapp.hosts.models import Host, Target
 from webapp.imports.references.reading import load_references
-from webapp.plans.models import PlanVersion
+from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.services import load_builtin_plans
 from webapp.results.models import Import, Result
 from webapp.runs.models import Run
 from webapp.screens.overview.views import SERVER_PROBLEMS, compared
-from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.hosts import a_drive, a_host, an_inventory, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, Lab
-from webapp.tests.first_screen import MOST, MOST_ON_OVERVIEW, words_on_first_screen
+from webapp.tests.first_screen import (
+    MOST,
+    MOST_ON_HOST,
+    MOST_ON_OVERVIEW,
+    MOST_ON_PLANS,
+    words_on_first_screen,
+)
 from webapp.tests.visits import WATCH, visit
 from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
@@ -53,7 +60,7 @@ def a_run(drive: Target, version: PlanVersion, number: int, factor: float) -> No
                 )
     results = list(Result.objects.filter(run=lab.run))
     noise.shuffle(results)
-    ended_at = timezone.now() - timedelta(hours=3 * (2 - number))
+    ended_at = timezone.now() - timedelta(hours=3 * max(0, 2 - number))
     for place, result in enumerate(results):
         at = ended_at - timedelta(minutes=len(results) - place)
         Result.objects.filter(pk=result.pk).update(measured_at=at)
@@ -117,3 +124,44 @@ def test_a_run_that_has_ended(page: Page, drive: Target) -> None:
     found = words(page, "/runs/2/", "storage1/nvme0", "Run 2", "run 1", "run 2")
     assert page.locator("#findings .finding:visible").count() >= 2
     assert len(found) <= MOST, " ".join(found)
+
+
+def eight_targets() -> Host:
+    """Six drives, a directory and a slot. Four drives have nights behind them, and one of these became slower."""
+    host = a_host("storage1", settings_allowed=["scheduler"])
+    an_inventory(host)
+    drives = [storage1_drive(host, f"nvme{number}", stable_id=f"nvme-{number}", serial=f"S64GNE0R80012{number}",
+                             path=f"/dev/nvme{number}n1") for number in range(6)]  # fmt: skip
+    shared = drives[5].lock_keys
+    storage1_scratch(host, lock_keys=shared)
+    storage1_drive(host, "slot3", kind="slot", stable_id="slot3", path="c0/e252/s3", present=False,
+                   problem="The slot is empty.")  # fmt: skip
+    version, count = a_version(slug="nightly"), 0
+    for number, drive in enumerate(drives[:4]):
+        nights = Nights(version, drive, count)
+        for level in (1000.0,) * 8 + ((700.0,) * 6 if number == 0 else (1000.0,) * 6):
+            nights.run(level)
+        count = nights.count
+    make_due(60)
+    run_findings.make_due(60)
+    return host
+
+
+def test_a_host_with_eight_targets(page: Page) -> None:
+    host = eight_targets()
+    names = {name for target in host.targets.all() for name in (target.slug, str(target), target.model, target.serial)}
+    found = words(page, "/hosts/storage1/", *names, *(f"Run {number}" for number in range(57)))
+    assert page.locator("#targets tbody tr").count() == 8
+    assert len(found) <= MOST_ON_HOST, " ".join(found)
+
+
+def test_the_built_in_plans(page: Page, drive: Target) -> None:
+    """Some were run, so they have an answer."""
+    load_builtin_plans()
+    for number, plan in enumerate(Plan.objects.order_by("slug")[:12], start=1):
+        a_run(drive, plan.versions.get(), number, 1.0)
+    run_findings.make_due(60)
+    found = words(page, "/plans/", *Plan.objects.values_list("title", flat=True))
+    assert page.locator(".plan-name").count() == 47
+    assert page.locator(".plan-answer a").count() == 12
+    assert len(found) <= MOST_ON_PLANS, " ".join(found)

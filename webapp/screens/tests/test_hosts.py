@@ -162,10 +162,7 @@ def test_it_shows_the_activity_of_each_host_and_the_target_in_use(operator: Clie
 def test_it_says_which_targets_share_drives(operator: Client) -> None:
     array = storage1_scratch(a_host("storage1"), lock_keys=["wwn-1", "wwn-2"])
     storage1_scratch(a_host("storage2"), "member", lock_keys=["wwn-2"])
-    assert (
-        "shares drives with storage2/member: two trials never use them at once"
-        in operator.get("/hosts/storage1/").content.decode()
-    )
+    assert "shares drives with storage2/member" in operator.get("/hosts/storage1/").content.decode()
     array.lock_keys = ["wwn-1"]
     array.save()
     assert "shares drives" not in operator.get("/hosts/storage1/").content.decode()

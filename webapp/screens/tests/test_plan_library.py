@@ -9,10 +9,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from webapp.analysis import run_findings
 from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.services import BUILTIN, load_builtin_plans
+from webapp.plans.services import BUILTIN, delete_plan, load_builtin_plans
 from webapp.results.models import Result
+from webapp.runs.models import Run, RunState
+from webapp.screens.findings import as_heading
 from webapp.screens.plans.library import OWN, TOPICS, Row
 from webapp.tests.factories.hosts import a_host, a_target, storage1_scratch
 from webapp.tests.factories.plans import FIRST_LOOK, a_version, first_look
@@ -44,9 +47,7 @@ def test_a_plan_without_a_question_says_what_it_measures(operator: Client) -> No
     assert (row.last, row.took_s, row.written_bytes) == (None, None, None)
     page = text_of(operator, "/plans/")
     assert "≈ 2 min</td>" in page
-    assert "not run yet" not in page
-    a_version(slug="reads")
-    assert text_of(operator, "/plans/").count("not run yet") == 1  # for what it writes
+    assert "<h1>1 plan, not answered yet</h1>" in page
 
 
 def test_plans_of_one_title_are_told_apart_by_their_names(operator: Client) -> None:
@@ -82,6 +83,47 @@ def test_it_says_which_plans_overwrite_drives(operator: Client) -> None:
 def test_it_says_which_plans_only_describe(operator: Client, repeats: int, describes: bool) -> None:
     first_look(msgspec.structs.replace(FIRST_LOOK, repeats=repeats))
     assert listed(operator)["first-look"].only_describes is describes
+
+
+def test_its_heading_counts_the_plans_that_are_listed_and_those_with_an_answer(operator: Client) -> None:
+    def heading(query: str = "") -> str:
+        return str(operator.get(f"/plans/{query}").context["heading"])
+
+    assert heading() == "No plan yet"
+    first_look(), a_version(slug="other"), a_version(slug="third")
+    assert heading() == "3 plans, none answered yet"
+    target = storage1_scratch(a_host("storage1"))
+    for slug in ("first-look", "first-look", "other"):
+        finish_run(first_look_run(PlanVersion.objects.get(plan__slug=slug), [target]))
+    assert heading() == "3 plans, 2 answered"
+    assert heading("?q=first") == "1 plan found, answered"
+    assert heading("?q=nothing") == "No plan found"
+    assert heading("?show=builtin") == "No built-in plan"
+    delete_plan(plan=Plan.objects.get(slug="third"), by=None)
+    assert heading() == "2 plans, both answered"
+    assert heading("?show=own") == "2 plans of our own, both answered"
+    assert heading("?show=deleted") == "1 deleted plan, not answered yet"
+
+
+def test_the_heading_of_a_plan_is_its_last_answer_before_that_its_question(operator: Client) -> None:
+    def heading() -> str:
+        return str(operator.get("/plans/first-look/").context["heading"])
+
+    version = first_look()
+    assert heading() == "First look"
+    version = first_look(msgspec.structs.replace(FIRST_LOOK, question="How fast is it?"))
+    assert heading() == "How fast is it?"
+    target = storage1_scratch(a_host("storage1"))
+    finish_run(run := first_look_run(version, [target]))
+    run_findings.make(run)
+    (first, *_) = run_findings.findings_of([run])[1]
+    assert heading() == as_heading(first.claim)
+    page = text_of(operator, "/plans/first-look/")
+    assert 'Last answer, of <a href="/runs/1/">run 1</a> on storage1/scratch.' in page
+    assert not first.doubt or f"It {first.doubt}." in page
+    later = first_look_run(version, [target])  # not done: the answer stays
+    Run.objects.filter(pk=later.pk).update(state=RunState.FAILED, ended_at=timezone.now())
+    assert heading() == as_heading(first.claim)
 
 
 def test_it_shows_the_answer_and_the_writes_of_the_last_run_that_ended(operator: Client) -> None:
