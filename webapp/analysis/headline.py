@@ -27,11 +27,14 @@ from webapp.analysis.answer import (
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
-from webapp.plans.load import LOAD, MAX, is_load
-from webapp.results.reading.doubts import NOT_KEPT_UP
+from webapp.plans.factors import FACTORS
+from webapp.plans.load import LOAD, is_load
+from webapp.results.reading.doubts import BESIDE_NOT_KEPT_UP, NOT_KEPT_UP
 
 MOST_DIFFERENCES = 3
 LIMIT_NS = 1e6  # of a latency, in the sentence about shares of the load
+# Doubts about the load of a cell, as the sentences say them.
+_LAGS = {NOT_KEPT_UP: f"the storage {NOT_KEPT_UP}", BESIDE_NOT_KEPT_UP: BESIDE_NOT_KEPT_UP}
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 Compared = tuple[Panel, Series]
@@ -69,11 +72,13 @@ def headline_conclusion(made: Comparison) -> Conclusion:
     return next((each for each in Conclusion if each in known), Conclusion.NONE)
 
 
-def limits(made: Comparison) -> Texts:
+def limits(made: Comparison, shares: Sequence[int]) -> Texts:
     """Where the values level off, and of charts without such a limit, the best value and where it was measured:
-    `randread reached 412k IOPS at queue depth 32, its highest value (95 % CI 400k to 420k, n = 3).`"""
+    `randread reached 412k IOPS at queue depth 32, its highest value (95 % CI 400k to 420k, n = 3).`
+
+    `shares`: those of the load that the run has planned, in ascending order."""
     if made.x == LOAD and made.lower_is_better:
-        return _joined([_within_limit(made, panel, series) for panel in made.panels for series in panel.series])
+        return _joined([_within_limit(made, panel, series, shares) for panel in made.panels for series in panel.series])
     if is_load(made.x) and made.lower_is_better:
         return _joined([_within_limit_on_map(made, panel) for panel in made.panels if panel.series])
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
@@ -90,19 +95,20 @@ def limits(made: Comparison) -> Texts:
     return _joined([*(once(each).texts for each in reached), *highest])
 
 
-def _within_limit(made: Comparison, panel: Panel, series: Series) -> Texts:
+def _within_limit(made: Comparison, panel: Panel, series: Series, shares: Sequence[int]) -> Texts:
     """Up to which share of the load the latency stays below 1 ms: `p99 latency stays below 1 ms up to 50 % of the
-    highest IOPS (95 % CI …, n = 3); at 75 % it is 2.86 ms (…)`. The highest IOPS themselves are a closed loop."""
-    what = made.metric_label
-    open_loops = [cell for cell in series.cells if made.levels[cell.level].number != MAX]
-    below = list(takewhile(_is_low, open_loops))
-    above = open_loops[len(below) : len(below) + 1]
+    highest IOPS (95 % CI …, n = 3); at 75 % it is 2.86 ms (…)`. The claim ends before a share without a result. The
+    highest IOPS themselves are a closed loop."""
+    what, cells = made.metric_label, {made.levels[cell.level].number: cell for cell in series.cells}
+    below = list(takewhile(lambda each: each in cells and _is_low(cells[each]), shares))
     parts: list[str] = []
-    for cell in below[-1:]:
-        share = made.levels[cell.level].text
-        parts += [f"{what} stays below 1 ms up to {share} of the highest IOPS", _sure(cell)]
-    for cell in above:
-        share = made.levels[cell.level].text
+    for share in map(FACTORS[LOAD].values.format, below[-1:]):
+        parts += [f"{what} stays below 1 ms up to {share} of the highest IOPS", _sure(cells[below[-1]])]
+    for number in shares[len(below) : len(below) + 1]:
+        share, cell = FACTORS[LOAD].values.format(number), cells.get(number)
+        if cell is None:
+            parts.append(f"; at {share} there is no result" if below else f"At {share}, there is no result")
+            continue
         said = f"; at {share} it is {cell.text}" if below else f"At {share}, {what} is {cell.text}"
         parts += _lagging(cell, f"; at {share}" if below else f"At {share}") or [said, _sure(cell)]
     texts = Sentence(tuple(parts)).texts
@@ -115,9 +121,11 @@ def _is_low(cell: Cell) -> bool:
 
 
 def _lagging(cell: Cell, where: str = "") -> list[str]:
-    """`; at 90 %, the storage could not keep up (2 of 3 results)`; empty if all results reached their rate."""
-    counts = [doubt.partition("(")[2].rstrip(")") for doubt in cell.doubts if doubt.startswith(NOT_KEPT_UP)]
-    return [text for count in counts for text in (f"{where}, the storage {NOT_KEPT_UP}", f"{count} results")]
+    """`; at 90 %, the storage could not keep up (2 of 3 results)`; empty if all results reached their rate, and all
+    streams beside them."""
+    counts = {words: count.rstrip(")") for words, _, count in (doubt.partition(" (") for doubt in cell.doubts)}
+    lags = [(said, counts[words]) for words, said in _LAGS.items() if words in counts]
+    return [text for said, count in lags[:1] for text in (f"{where}, {said}", f"{count} results")]
 
 
 def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:

@@ -32,7 +32,7 @@ from webapp.analysis.words import in_sentence
 from webapp.core.answers import Question, all_answered, answered
 from webapp.plans.document import read
 from webapp.plans.factors import AT_ONCE
-from webapp.plans.load import LOAD, is_load
+from webapp.plans.load import LOAD, MAX, is_load
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
@@ -42,7 +42,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 17  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 18  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
@@ -101,7 +101,8 @@ def _answer(run_id: UUID) -> RunAnswer:
     compared, loads = _comparisons(run.number, of_run, about, load_questions(measured) if measured else [])
     factors = [_of_factor(run.number, *each) for each in compared if _has_ratio(each[1])]
     if not factors or len(about) < len(questions):
-        factors += [_of_load(run.number, *each) for each in loads]
+        shares = _shares_planned(run) if loads else []
+        factors += [_of_load(run.number, *each, shares) for each in loads]
     factors.sort(key=lambda each: each.conclusion not in DIFFERENCES)  # stable
     return RunAnswer(
         headline=" ".join(_headline(factors)),
@@ -288,8 +289,14 @@ def _of_factor(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
     return _factor(number, chosen, made, headline(made), headline_conclusion(made))
 
 
-def _of_load(number: int, chosen: Chosen, made: Comparison) -> FactorAnswer:
-    return _factor(number, chosen, made, limits(made), Conclusion.NONE)
+def _shares_planned(run: Run) -> list[int]:
+    """Those of the load, in ascending order."""
+    planned = run.trials.order_by().values_list(f"point__{LOAD}", flat=True).distinct()
+    return sorted(share for share in planned if share is not None and share != MAX)
+
+
+def _of_load(number: int, chosen: Chosen, made: Comparison, shares: Sequence[int]) -> FactorAnswer:
+    return _factor(number, chosen, made, limits(made, shares), Conclusion.NONE)
 
 
 def _factor(number: int, chosen: Chosen, made: Comparison, texts: Texts, conclusion: Conclusion) -> FactorAnswer:

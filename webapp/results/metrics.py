@@ -130,6 +130,8 @@ IOPS_STEP, BANDWIDTH_STEP = "iops_step", "bytes_per_s_step"
 # In the metrics of a result at a share of the load: asked IOPS, percent of them reached, and percent of the I/Os that
 # were issued late, over all directions
 LOAD_ASKED, LOAD_REACHED, LOAD_DELAYED = "load_asked_iops", "load_reached_percent", "load_delayed_percent"
+# In the metrics of a result beside a stream that could not keep up: the percent that this one reached of its asked IOPS
+LOAD_BESIDE = "load_reached_beside_percent"
 
 CPU_PER_IO = "cpu_ns_per_io"  # of imported tests: CPU time of the tool's processes per I/O of all directions
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}

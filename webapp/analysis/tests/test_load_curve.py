@@ -45,6 +45,20 @@ def test_beyond_the_limit_from_the_first_share_on(lab: Lab) -> None:
     assert measured(lab, a=1_200.0, b=1_300.0, c=1_400.0, d=1_500.0) == "At 25 %, p99 latency is 1.20 ms"
 
 
+def test_a_share_without_a_result_ends_the_claim(lab: Lab) -> None:
+    """Such as one whose trials failed: nothing is claimed of the shares beyond it."""
+    for share in (25, 50, 75):
+        for result in lab.measure(1000.0 * share, 1010.0 * share, load=share):
+            Result.objects.filter(pk=result.pk).update(p99_ns=5_000.0 * share, invalid=share == 50)
+    Run.objects.filter(pk=lab.run.pk).update(state=RunState.DONE)
+    assert run_answer(lab.run).claim == (
+        "p99 latency stays below 1 ms up to 25 % of the highest IOPS; at 50 % there is no result"
+    )
+    for share in (25, 50):
+        Result.objects.filter(run=lab.run, point__load=share).update(invalid=share == 25)
+    assert run_answer(lab.run).claim == "At 25 %, there is no result"
+
+
 def test_a_share_that_could_not_keep_up_is_not_within_the_limit(lab: Lab) -> None:
     """Whatever the latency of the I/Os that were sent."""
     for share in (25, 50, 90):

@@ -12,8 +12,9 @@ from webapp.plans.load import asked_iops, fio_workload, is_share
 from webapp.plans.points import Point, point_key
 from webapp.plans.streams import own_point, result_point
 from webapp.results.ingest.parse import BadItem
-from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
+from webapp.results.metrics import LOAD_ASKED, LOAD_BESIDE, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import NO_IO, WITHOUT_BYTES, WITHOUT_IOS, Result, StreamRun
+from webapp.results.reading.doubts import kept_up
 from webapp.runs.dispatch.ending import lock_trial
 from webapp.runs.models import Attempt, AttemptState, Trial
 from worker.contract.items import Direction, DirectionResult
@@ -148,7 +149,7 @@ def _of_sum(trial: Trial, streams: Mapping[int, StreamRun], ended_at: datetime) 
 
 def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
     """The results of named streams."""
-    rows: list[Result] = []
+    by_stream: list[list[Result]] = []
     each = zip(trial.stream_names, trial.stream_targets, trial.workloads, strict=True)
     for number, (name, target, work) in enumerate(each):
         stream = streams[number]
@@ -163,8 +164,18 @@ def _of_each(trial: Trial, streams: Mapping[int, StreamRun]) -> list[Result]:
         _add_metrics(stream_results, stream)
         if is_share(own_point(trial.point, name)):
             _add_load(stream_results, work)
-        rows += stream_results
-    return rows
+        by_stream.append(stream_results)
+    _add_lags(by_stream)
+    return [row for rows in by_stream for row in rows]
+
+
+def _add_lags(by_stream: Sequence[Sequence[Result]]) -> None:
+    """The smallest share of its load that a stream beside reached, if one could not keep up: its interference is then
+    that of a smaller load."""
+    for rows in by_stream:
+        beside = [row for others in by_stream if others is not rows for row in others if not kept_up(row)]
+        for row in rows if beside else ():
+            row.metrics = row.metrics | {LOAD_BESIDE: min(each.metrics[LOAD_REACHED] for each in beside)}
 
 
 def _add_metrics(rows: Sequence[Result], stream: StreamRun) -> None:

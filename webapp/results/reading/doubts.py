@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 from webapp.core.formatting import iops, significant
-from webapp.results.metrics import LOAD_ASKED, LOAD_DELAYED, LOAD_REACHED
+from webapp.results.metrics import LOAD_ASKED, LOAD_BESIDE, LOAD_DELAYED, LOAD_REACHED
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow
 from worker.contract.inventory import MEMORY_FILE_SYSTEMS
@@ -15,6 +15,7 @@ MIN_FROM_DRIVE = 0.9  # share of the bytes
 MAX_SHORTFALL = 2.0  # percent of the asked IOPS
 MAX_DELAYED = 5.0  # percent of the I/Os
 NOT_KEPT_UP = "could not keep up"
+BESIDE_NOT_KEPT_UP = f"the stream beside it {NOT_KEPT_UP}"
 COPY_METHOD = "copy_method"  # a factor of the file copy engine
 # Labels of an imported test with the words of its doubt and their short form.
 BESIDE_JOBS, JOB_ERROR, CONTRADICTION = "ran beside", "error of the job", "contradiction"
@@ -55,6 +56,8 @@ def _load(result: ResultRow) -> Iterator[Doubt]:
         reached, asked = result.metrics[LOAD_REACHED], result.metrics[LOAD_ASKED]
         words = f"{NOT_KEPT_UP}: it reached {significant(reached)} % of {iops(asked)}"
         yield Doubt(words, NOT_KEPT_UP)
+    if (beside := result.metrics.get(LOAD_BESIDE)) is not None:
+        yield Doubt(f"{BESIDE_NOT_KEPT_UP}: it reached {significant(beside)} % of its load", BESIDE_NOT_KEPT_UP)
     if waited(result):
         share = significant(min(result.metrics[LOAD_DELAYED], 100))
         words = f"{share} % of the I/Os waited for an earlier one of their job, so latencies are too low"

@@ -9,7 +9,7 @@ from webapp.analysis.run_answer import load_maps, run_answer
 from webapp.hosts.models import Host
 from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.plans.load import asked_iops, fio_workload
-from webapp.results.metrics import LOAD_REACHED
+from webapp.results.metrics import LOAD_BESIDE, LOAD_REACHED
 from webapp.results.models import Result
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, Trial
@@ -105,6 +105,16 @@ def test_the_heading_ends_at_a_load_that_could_not_keep_up(run: Run) -> None:
     headline = run_answer(run).headline
     assert "up to writer: load 10 %" in headline
     assert "at writer: load 50 %, the storage could not keep up (1 of 1 results)" in headline
+
+
+def test_the_heading_ends_at_a_load_that_the_other_stream_did_not_reach(run: Run) -> None:
+    """The reader's latency is then that beside a smaller load of the writer."""
+    results = of_reader(run, 25, 50)
+    (result,) = results
+    results.update(metrics=result.metrics | {LOAD_BESIDE: 80.0})
+    sentence, _ = run_answer(run).headline.split("writer: p95")
+    assert "up to writer: load 10 %" in sentence
+    assert "at writer: load 50 %, the stream beside it could not keep up (1 of 1 results)" in sentence
 
 
 def test_the_page_shows_the_maps(run: Run, viewer: Client) -> None:

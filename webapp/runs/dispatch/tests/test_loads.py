@@ -190,6 +190,9 @@ def test_the_streams_of_a_trial_have_shares_of_their_maxima_alone(map_run: Run) 
     rows = read_rows(Result.objects.filter(run=map_run, point__beside__in=("reader", "writer")))
     reached = {row.point["stream"]: row.metrics[LOAD_REACHED] for row in rows}
     assert reached == pytest.approx({"reader": 100, "writer": 80}, rel=0.01)
+    said = {str(row.point["stream"]): [doubt.words for doubt in doubts(row)] for row in rows}
+    assert "the stream beside it could not keep up: it reached 80.0 % of its load" in said["reader"]
+    assert not [words for words in said["writer"] if "beside" in words]
 
 
 def test_without_the_maximum_of_a_stream_its_shares_are_not_started(map_run: Run) -> None:
