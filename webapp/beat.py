@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from django_celery_beat.schedulers import DatabaseScheduler, ModelEntry
 
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.checks import require_safe_settings
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Scheduler(DatabaseScheduler):  # type: ignore[misc]
             return
         self._noted_at = time.monotonic()
         try:
-            heartbeats.note(heartbeats.BEAT)
+            health.note(health.BEAT)
         except DatabaseError as error:
             connection.close()
             log.warning("Beat cannot reach the database: %s", error)

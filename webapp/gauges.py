@@ -19,9 +19,9 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from webapp.core import certificates, heartbeats, tally
+from webapp.celery import redis_client
+from webapp.core import health, tally
 from webapp.core.models import Counter as StoredCounter
-from webapp.core.redis_client import redis_client
 from webapp.hosts.models import Host, HostState, Target
 from webapp.notices.models import Notice, NoticeState
 from webapp.results.models import Sample
@@ -64,8 +64,8 @@ def _gauge(name: str, description: str, label: str, values: Iterable[tuple[str, 
 
 
 def _tasks() -> Iterator[Metric]:
-    ages_s = heartbeats.ages_s()
-    backup_s = ages_s.pop(heartbeats.BACKUP, None)
+    ages_s = health.ages_s()
+    backup_s = ages_s.pop(health.BACKUP, None)
     description = "Seconds since beat and each periodic task last ran"
     yield _gauge("sweetspot_task_silent_seconds", description, "task", ages_s.items())
     yield GaugeMetricFamily("sweetspot_backup_age_seconds", "Seconds since the last backup", value=backup_s)
@@ -73,7 +73,7 @@ def _tasks() -> Iterator[Metric]:
 
 def _certificates() -> Iterator[Metric]:
     name = "sweetspot_certificate_expires_timestamp_seconds"
-    ends = ((path, end.timestamp()) for path, end in certificates.ends())
+    ends = ((path, end.timestamp()) for path, end in health.certificate_ends())
     yield _gauge(name, "Unix time at which the certificate expires", "file", ends)
 
 

@@ -8,7 +8,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from webapp.core import certificates
+from webapp.core import health
 from webapp.core.health import OTHER_MIGRATIONS, readiness
 from webapp.gauges import exposition
 from webapp.settings.environment import is_loopback
@@ -32,7 +32,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     """
     parts = readiness(without=request.GET.getlist("without"))
     good = all(parts.values())
-    warnings = [*certificates.warnings(), *([] if parts.get("migrations", True) else [OTHER_MIGRATIONS])]
+    warnings = [*health.certificate_warnings(), *([] if parts.get("migrations", True) else [OTHER_MIGRATIONS])]
     answer = {"status": "ok" if good else "unavailable", "parts": parts, "warnings": warnings}
     return JsonResponse(answer, status=200 if good else 503)
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from webapp.analysis.dimensions import ATTRIBUTES, MATCHED, dimension, label_of
 from webapp.analysis.trial_metrics import COMPARED, known_metric
-from webapp.core.errors import Refusal
-from webapp.core.names import nearest
+from webapp.core.errors import Refusal, nearest
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import ResultFilter, read_filter
 

@@ -14,8 +14,7 @@ from pydantic import AwareDatetime
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged
 from webapp.api.runs import run_with
-from webapp.core.errors import NotFound, Refusal
-from webapp.core.parameters import FIRST_YEAR, LAST_YEAR
+from webapp.core.errors import FIRST_YEAR, LAST_YEAR, NotFound, Refusal
 from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.models import Priority

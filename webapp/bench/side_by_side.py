@@ -34,7 +34,7 @@ from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.reading import Read, read_results
 from webapp.bench.specifications import Facts, Specification, confounded, differing, facts_of, header, pooled
 from webapp.bench.workloads import CHOICES, RATE, Panel, Workload, assumed, factor_words
-from webapp.core.colours import colours_of
+from webapp.pictures.elements import colours_of
 from webapp.plans.factors import FACTORS
 from webapp.plans.points import in_order
 from webapp.results.reading.rows import TEST, ResultRow

@@ -127,7 +127,7 @@ class MigrationHash(models.Model):
 
 
 class Heartbeat(models.Model):
-    """The time at which a periodic task last ran, by the database's clock. See core.heartbeats."""
+    """The time at which a periodic task last ran, by the database's clock. See core.health."""
 
     name = models.CharField(max_length=60, primary_key=True)
     at = models.DateTimeField()

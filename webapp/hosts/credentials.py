@@ -24,7 +24,7 @@ import redis
 from django.conf import settings
 from django.db import transaction
 
-from webapp.core.redis_client import redis_client
+from webapp.celery import redis_client
 from webapp.core.tokens import new_token
 from webapp.hosts.models import Host, HostState
 from worker.contract.orders import queue_name

@@ -8,9 +8,8 @@ from django.db import transaction
 from django.db.models import ProtectedError
 from django.utils.text import slugify
 
-from webapp.core.errors import NotFound, Refusal
+from webapp.core.errors import NotFound, Refusal, free_slug
 from webapp.core.models import User
-from webapp.core.names import free_slug
 from webapp.core.services import audit
 from webapp.hosts.models import GroupMember, Host, HostGroup, Target
 from webapp.hosts.selectors import NO_LABEL, hosts_by_name

@@ -8,8 +8,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 from django.utils.text import slugify
 
-from webapp.core.errors import NotFound, Refusal
-from webapp.core.names import free_slug
+from webapp.core.errors import NotFound, Refusal, free_slug
 from webapp.hosts.models import (
     EnrolmentToken,
     FormerName,

@@ -13,9 +13,8 @@ from django.db.models import Exists, ProtectedError
 from django.utils import timezone
 
 from webapp.core import tally
-from webapp.core.errors import Refusal
+from webapp.core.errors import Refusal, uuid_or_none
 from webapp.core.models import Counter, User
-from webapp.core.parameters import uuid_or_none
 from webapp.core.services import audit
 from webapp.core.throttle import Rate
 from webapp.core.tokens import hash_token, new_token

@@ -7,7 +7,7 @@ import redis
 from django.utils import timezone
 
 from webapp.celery import app
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.hosts.credentials import reconcile
 from webapp.hosts.inventory.store import thin_inventories
 from webapp.hosts.keys import retire_superseded
@@ -35,7 +35,7 @@ def keep_broker() -> None:
 @app.task(name="webapp.hosts.tasks.tidy")
 def tidy() -> None:
     """Thin old inventories; delete enrolment tokens and maintenance windows that ended long ago. Once a day."""
-    if heartbeats.note_daily(heartbeats.TIDY_HOSTS):
+    if health.note_daily(health.TIDY_HOSTS):
         thin_inventories()
         EnrolmentToken.objects.filter(expires_at__lt=timezone.now() - TOKENS_KEPT_FOR).delete()
         delete_ended_windows(timezone.now())

@@ -9,9 +9,8 @@ import msgspec
 from django.db import transaction
 from django.db.models import F, ProtectedError
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import Refusal, nearest
 from webapp.core.models import Counter, User
-from webapp.core.names import nearest
 from webapp.core.services import audit, count, counted
 from webapp.imports import labels
 from webapp.imports.files import FileRead, Found, read_files

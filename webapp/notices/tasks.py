@@ -5,7 +5,7 @@ import logging
 from django.utils import timezone
 
 from webapp.celery import app
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.notices import delivery
 from webapp.notices.absent_hosts import announce_absent_hosts
 from webapp.notices.delivery import send_due
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 @app.task(name="webapp.notices.tasks.tick")
 def tick() -> None:
     """Every few seconds: announce ended runs and absent hosts, and send due notices."""
-    heartbeats.note("notices")
+    health.note("notices")
     for step in (announce_ended_runs, watch_hosts, deliver):
         try:
             step()

@@ -14,8 +14,7 @@ import msgspec
 import yaml
 from msgspec import Meta
 
-from webapp.core.errors import Refusal
-from webapp.core.names import instead
+from webapp.core.errors import Refusal, instead
 from webapp.plans.factors import FACTORS, by_cost
 from webapp.plans.values import Duration, ValueRefused
 

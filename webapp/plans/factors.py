@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 
-from webapp.core.names import nearest
+from webapp.core.errors import nearest
 from webapp.plans.engines import ENGINE, ENGINES
 from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS, Factor, FactorKind
 from webapp.plans.steps import StepTexts

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.core.names import nearest
+from webapp.core.errors import nearest
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.engines import ENGINE, ENGINES, engine_name

@@ -9,9 +9,8 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.text import slugify
 
-from webapp.core.errors import Refusal
+from webapp.core.errors import Refusal, free_slug
 from webapp.core.models import User
-from webapp.core.names import free_slug
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument, import_plan, read, write
 from webapp.plans.grids import refuse_unsound

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from django.db.models import Exists, OuterRef
 
 from webapp.celery import app
-from webapp.core import heartbeats, tally
+from webapp.core import health, tally
 from webapp.hosts.models import HostState
 from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
 from webapp.runs.dispatch.ending import end_finished_run, give_up_revoked, sweep_cancelled
@@ -34,7 +34,7 @@ def _guarded(step: Callable[[], object]) -> None:
 
 
 def note_tick() -> None:
-    heartbeats.note(heartbeats.TICK)
+    health.note(health.TICK)
 
 
 def tidy_runs() -> None:

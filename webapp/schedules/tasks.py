@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from webapp.celery import app
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.runs.actions.run_actions import pause_run, resume_run
 from webapp.runs.models import Run, RunState
 from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
@@ -154,13 +154,13 @@ _LOCK = 0x73_6368_6564
 @app.task(name="webapp.schedules.tasks.tick")
 def tick() -> None:
     run_schedules(timezone.now())
-    heartbeats.note(heartbeats.SCHEDULES)  # not after a failure: then /healthz says so
+    health.note(health.SCHEDULES)  # not after a failure: then /healthz says so
 
 
 @app.task(name="webapp.schedules.tasks.tidy")
 def tidy() -> None:
     """Once a day."""
-    if heartbeats.note_daily(heartbeats.TIDY_SCHEDULES):
+    if health.note_daily(health.TIDY_SCHEDULES):
         delete_old_occurrences(now=timezone.now())
 
 

@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 from cronsim.explain import Expression
 
-from webapp.core.errors import Refusal
-from webapp.core.parameters import FIRST_YEAR
+from webapp.core.errors import FIRST_YEAR, Refusal
 from webapp.core.windows import WeeklyWindow, local_time, time_zone, weekly_window
 from webapp.notices.models import Event
 from webapp.notices.services import announce

@@ -17,8 +17,8 @@ from webapp.analysis.reviews import Reviewed, reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import apart
-from webapp.core.colours import colours_of
 from webapp.core.formatting import ratio as as_ratio
+from webapp.pictures.elements import colours_of
 from webapp.results.metrics import METRICS
 from webapp.runs.models import Run
 

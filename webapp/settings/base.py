@@ -52,7 +52,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "webapp.core.proxy_login.ProxyLogin",
+    "webapp.core.external_login.ProxyLogin",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -90,7 +90,7 @@ AUTH_PASSWORD_VALIDATORS = [
 AUTHENTICATION_BACKENDS = [
     "django.contrib.auth.backends.ModelBackend",
     "webapp.core.oidc.OidcBackend",
-    "webapp.core.proxy_login.ProxyBackend",
+    "webapp.core.external_login.ProxyBackend",
 ]
 LOGIN_ROLES = env.roles("SWEETSPOT_LOGIN_ROLES", known=("viewer", "operator", "admin"))  # by group; * for everybody
 EXTERNAL_SESSION_SECONDS = env.number("SWEETSPOT_EXTERNAL_SESSION_SECONDS", 12 * 3600)

@@ -7,7 +7,7 @@ from webapp.analysis.answer import Finding, FindingKind, Sentence
 from webapp.analysis.import_findings import Conclusions, Section, findings_in, store
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.services import create_link, save_comparison
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
 from webapp.core.services import create_api_token
@@ -61,8 +61,8 @@ def make_samples() -> dict[str, object]:
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
-    for name in (*heartbeats.NEEDED, heartbeats.BEAT):
-        heartbeats.note(name)
+    for name in (*health.NEEDED, health.BEAT):
+        health.note(name)
     create_api_token(user=people[VIEWER], name="nightly job")
     token = ApiToken.objects.get()
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from dev.stack.postgres import programs
-from webapp.core.redis_client import redis_client
+from webapp.celery import redis_client
 from webapp.core.services import create_api_token
 from webapp.hosts import credentials
 from webapp.hosts.keys import signing_key

@@ -6,7 +6,7 @@ import pytest
 import redis
 from django.core.management import call_command
 
-from webapp.core.redis_client import redis_client
+from webapp.celery import redis_client
 from webapp.hosts import credentials
 from webapp.hosts.keys import keys_in_use, retire_superseded, signing_key
 from webapp.hosts.models import ServerKey

@@ -17,7 +17,7 @@ from django.utils import timezone
 from webapp import gauges
 from webapp.beat import Scheduler
 from webapp.celery import app
-from webapp.core import heartbeats, tally
+from webapp.core import health, tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
 from webapp.core.tests.targets import targets
@@ -45,7 +45,7 @@ def _own_tally() -> None:
 
 
 def tick() -> None:
-    heartbeats.note(heartbeats.BEAT)
+    health.note(health.BEAT)
     tick_runs()
     tick_schedules()
 
@@ -126,14 +126,14 @@ def test_beat_notes_that_it_runs_and_outlives_its_database(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     scheduler = Scheduler(app, lazy=True)
-    monkeypatch.setattr(heartbeats, "note", Mock(side_effect=OperationalError("gone")))
+    monkeypatch.setattr(health, "note", Mock(side_effect=OperationalError("gone")))
     scheduler.tick()
     assert "Beat cannot reach the database" in caplog.text
     monkeypatch.undo()
     scheduler.tick()
     assert not Heartbeat.objects.exists()  # it writes every ten seconds
     Scheduler(app, lazy=True).tick()
-    assert heartbeats.ages_s()[heartbeats.BEAT] < 60
+    assert health.ages_s()[health.BEAT] < 60
 
 
 def test_it_tells_the_age_of_the_last_backup() -> None:

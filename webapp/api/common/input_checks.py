@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja.operation import Operation
 from ninja.parser import Parser
 
-from webapp.core.errors import Refusal
-from webapp.core.names import instead
+from webapp.core.errors import Refusal, instead
 
 # The limit of JSON bodies.
 

@@ -9,7 +9,7 @@ from ninja.pagination import LimitOffsetPagination
 from pydantic import ConfigDict, ValidationError, create_model, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from webapp.core.names import instead
+from webapp.core.errors import instead
 from webapp.core.table_files import FORMATS
 
 MAX_ITEMS = 500

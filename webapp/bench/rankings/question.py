@@ -13,9 +13,8 @@ from webapp.bench.rankings.catalogue import Catalogue, Filter, Load, Origins
 from webapp.bench.rankings.use_cases import USE_CASES, UseCase
 from webapp.bench.workloads import CHOICES as OF_BENCH
 from webapp.bench.workloads import RATE, chart_order, is_random
-from webapp.core.errors import Refusal
+from webapp.core.errors import Refusal, read_number
 from webapp.core.formatting import latency
-from webapp.core.parameters import read_number
 from worker.contract.workload import KIB, Pattern
 
 Choice = TypeVar("Choice", bound=StrEnum)

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from numpy.typing import NDArray
 
-from webapp.core.colours import COLOURS, HEX, colours_of
+from webapp.pictures.elements import COLOURS, HEX, colours_of
 
 Matrix = NDArray[np.float64]
 SOURCE = Path(settings.BASE_DIR) / "frontend/src"

@@ -10,7 +10,7 @@ import redis
 from django.conf import settings
 from django.core.management import call_command
 
-from webapp.core.redis_client import redis_client
+from webapp.celery import redis_client
 from webapp.core.tokens import hash_token
 from webapp.hosts import credentials
 from webapp.hosts.models import Host

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.errors import Refusal
 from webapp.core.models import Heartbeat
 from webapp.hosts import services
@@ -73,7 +73,7 @@ def test_a_token_is_deleted_a_month_after_its_end() -> None:
 
 def test_nothing_old_is_deleted_in_the_first_run_after_the_clock_jumped() -> None:
     EnrolmentToken.objects.create(token_hash="0", expires_at=timezone.now() - TOKENS_KEPT_FOR * 2)
-    Heartbeat.objects.create(name=heartbeats.TIDY_HOSTS, at=timezone.now() - timedelta(days=60))
+    Heartbeat.objects.create(name=health.TIDY_HOSTS, at=timezone.now() - timedelta(days=60))
     tidy()
     assert EnrolmentToken.objects.exists()
     tidy()

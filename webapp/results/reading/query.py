@@ -12,8 +12,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from webapp.core.errors import Refusal
-from webapp.core.parameters import read_moment, read_number
+from webapp.core.errors import Refusal, read_moment, read_number
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import NO_LABEL, hosts_called, parted
 from webapp.plans.engines import ENGINE

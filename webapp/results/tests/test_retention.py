@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Heartbeat
 from webapp.plans.models import PlanVersion
@@ -97,10 +97,10 @@ def test_it_waits_a_day_after_the_clock_jumped(run: Run) -> None:
     """A clock that is 200 days ahead for a minute must not delete anything."""
     ended_days_ago(91)
     before = Sample.objects.count()
-    Heartbeat.objects.create(name=heartbeats.TIDY_RESULTS, at=timezone.now() - timedelta(days=200))
+    Heartbeat.objects.create(name=health.TIDY_RESULTS, at=timezone.now() - timedelta(days=200))
     tidy()
     assert Sample.objects.count() == before
-    Heartbeat.objects.filter(name=heartbeats.TIDY_RESULTS).update(at=timezone.now() - timedelta(days=1))
+    Heartbeat.objects.filter(name=health.TIDY_RESULTS).update(at=timezone.now() - timedelta(days=1))
     tidy()
     assert Sample.objects.count() < before
 

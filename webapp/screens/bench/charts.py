@@ -12,9 +12,9 @@ from webapp.bench.answer import BenchProduct, LoadCurve
 from webapp.bench.curves import Curve, Ladder
 from webapp.bench.product_history import OverTime
 from webapp.bench.products import Product
-from webapp.core.colours import colours_of
 from webapp.core.formatting import ShownAs
 from webapp.core.statistics import Summary
+from webapp.pictures.elements import colours_of
 from webapp.plans.values import Value
 from webapp.results.metrics import Metric, Missing
 from webapp.screens.bench.rows import unit_of, value_text

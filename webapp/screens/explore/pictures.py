@@ -10,12 +10,11 @@ from webapp.analysis.latency import PERCENTS
 from webapp.analysis.question import ViewOptions
 from webapp.analysis.timeline import TimeLines, has_seconds
 from webapp.analysis.trial_metrics import metric_named
-from webapp.core.colours import colours_of
 from webapp.core.formatting import clock, latency
 from webapp.pictures.axes import Axis, levels_axis, time_axis, value_axis
 from webapp.pictures.charts import DOTTED, Chart, Kind, Line, Mark, Piece, Slices
 from webapp.pictures.drawing import Drawing
-from webapp.pictures.elements import MUTED, colour_of, element, mark, path, shape_of, text_at, width_of
+from webapp.pictures.elements import MUTED, colour_of, colours_of, element, mark, path, shape_of, text_at, width_of
 from webapp.results.metrics import FORMATTERS, METRICS
 from webapp.screens.ceilings import ceiling_lines
 from webapp.screens.explore.answer import Answer

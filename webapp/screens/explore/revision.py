@@ -15,8 +15,7 @@ from webapp.analysis.comparing import Selected, for_latencies
 from webapp.analysis.dimensions import dimension, label_of
 from webapp.analysis.latency import chart_points
 from webapp.analysis.question import KEYS, MAX_SERIES_FACTORS, OPTION_KEYS, Pairs, ViewOptions, read_options, read_query
-from webapp.core.errors import Refusal
-from webapp.core.names import nearest
+from webapp.core.errors import Refusal, nearest
 from webapp.plans.factors import FACTORS
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, FilterRefused, read_filter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS

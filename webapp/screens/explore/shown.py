@@ -14,9 +14,9 @@ from webapp.analysis.timeline import TimeLines, has_seconds
 from webapp.analysis.trial_metrics import metric_named
 from webapp.analysis.words import form_of, unclear
 from webapp.analysis.words import shown as ratio_in_words
-from webapp.core.colours import colours_of
 from webapp.core.formatting import Scale, latency
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.pictures.elements import colours_of
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.explore.answer import Answer, shows_ceilings
 from webapp.screens.explore.heat import heat_of

@@ -56,8 +56,7 @@ from webapp.analysis.seals import scopes_of
 from webapp.analysis.timeline import Span, time_lines
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metrics_of
 from webapp.core.answers import Question, answered
-from webapp.core.errors import Refusal
-from webapp.core.parameters import read_number
+from webapp.core.errors import Refusal, read_number
 from webapp.core.table_files import file_response
 from webapp.imports.measurement import MAX_RUNTIME_MS
 from webapp.plans.factors import FACTORS

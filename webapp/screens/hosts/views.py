@@ -17,8 +17,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
+from webapp.core.errors import uuid_or_none
 from webapp.core.models import AuditEntry
-from webapp.core.parameters import uuid_or_none
 from webapp.hosts.installer import upgrade_line, worker_wheel
 from webapp.hosts.inventory.lock_groups import sharing
 from webapp.hosts.inventory.store import read_inventory

@@ -11,9 +11,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from webapp.analysis.reviews import review_finding, undo_review
 from webapp.analysis.run_answer import run_answer
-from webapp.core.errors import Refusal
+from webapp.core.errors import Refusal, uuid_or_none
 from webapp.core.models import User
-from webapp.core.parameters import uuid_or_none
 from webapp.plans.document import read
 from webapp.results.retention import delete_run
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial

@@ -15,8 +15,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from webapp.core import formatting
-from webapp.core.errors import Refusal
-from webapp.core.parameters import read_number
+from webapp.core.errors import Refusal, read_number
 from webapp.plans.engines import engine_of
 from webapp.plans.points import number_of
 from webapp.results.metrics import METRICS

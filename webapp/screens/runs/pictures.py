@@ -9,8 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from webapp.core import formatting
-from webapp.core.errors import Refusal
-from webapp.core.parameters import read_number
+from webapp.core.errors import Refusal, read_number
 from webapp.pictures.axes import Axis, time_axis, value_axis
 from webapp.pictures.charts import DASHED, Band, Chart, Kind, Line, Mark
 from webapp.pictures.drawing import Drawing, picture, source_text

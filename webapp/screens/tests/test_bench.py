@@ -18,8 +18,8 @@ from webapp.bench.picking import Facet
 from webapp.bench.saved import checked_query, selection_of
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
-from webapp.core.colours import colours_of
 from webapp.core.models import User
+from webapp.pictures.elements import colours_of
 from webapp.results.metrics import Missing
 from webapp.results.models import Configuration, Import, Result, StreamRun
 from webapp.tests.factories.hosts import a_drive, a_host

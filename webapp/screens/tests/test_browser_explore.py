@@ -12,8 +12,8 @@ from playwright.sync_api import Page, expect
 from pypdf import PageObject, PdfReader
 
 from webapp.analysis.services import save_comparison
-from webapp.core.colours import HEX, colours_of
 from webapp.core.models import User
+from webapp.pictures.elements import HEX, colours_of
 from webapp.results.models import Result, Sample, known
 from webapp.runs.models import Attempt, Run
 from webapp.screens.tests.test_explore import with_histograms

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.analysis import run_findings
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.models import Role
 from webapp.hosts.models import Host
 from webapp.imports.references import reading
@@ -152,8 +152,8 @@ def test_it_says_what_the_product_is_while_there_is_no_host(operator: Client, ad
 
 def test_it_says_that_a_part_of_the_server_does_not_work(operator: Client) -> None:
     assert "The background tasks do not run." in operator.get("/").content.decode()
-    for name in (*heartbeats.NEEDED, heartbeats.BEAT):
-        heartbeats.note(name)
+    for name in (*health.NEEDED, health.BEAT):
+        health.note(name)
     assert "The background tasks do not run." not in operator.get("/").content.decode()
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from webapp.core import heartbeats
+from webapp.core import health
 from webapp.core.models import Heartbeat
 from webapp.gauges import exposition, measured_storage
 from webapp.results.retention import ensure_partition
@@ -93,7 +93,7 @@ def test_a_day_is_replaced_by_a_later_size() -> None:
 def test_no_run_is_deleted_while_the_clock_may_be_wrong(settings: object) -> None:
     settings.RUN_DAYS = 1  # type: ignore[attr-defined]
     a_run(a_target(), state="done", ended_at=timezone.now() - timedelta(days=3))
-    Heartbeat.objects.create(name=heartbeats.TIDY_STORAGE, at=timezone.now() - timedelta(days=5))
+    Heartbeat.objects.create(name=health.TIDY_STORAGE, at=timezone.now() - timedelta(days=5))
     tidy()
     assert Run.objects.exists()
     tidy()

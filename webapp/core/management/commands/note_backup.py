@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from webapp.core import heartbeats
+from webapp.core import health
 
 
 class Command(BaseCommand):
     help = "Record that a backup of the database was made now. The metric sweetspot_backup_age_seconds shows its age."
 
     def handle(self, *_: Any, **__: Any) -> None:
-        heartbeats.note(heartbeats.BACKUP)
+        health.note(health.BACKUP)

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 from django.utils import timezone
 
-from webapp.core.redis_client import redis_client
+from webapp.celery import redis_client
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import revoke_host
 from webapp.runs.dispatch import leases
