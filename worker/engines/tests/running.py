@@ -39,7 +39,12 @@ def running(
 
 
 def run_in_folder(
-    engine: Engine, tmp_path: Path, stream: Stream, cancelled: threading.Event, on_sample: Callable[[Sample], None]
+    engine: Engine,
+    tmp_path: Path,
+    stream: Stream,
+    cancelled: threading.Event,
+    on_sample: Callable[[Sample], None],
+    on_started: Callable[[StreamStarted], None] = lambda _: None,
 ) -> StreamResult:
     """The engine on `tmp_path/data`, in a temporary folder, of which nothing is left."""
     state, data = tmp_path / "state", tmp_path / "data"
@@ -49,9 +54,11 @@ def run_in_folder(
     try:
         with temporary_folder(folder_name(stream), fd, journal), open_scope(state, "stream") as scope:
             target = OpenTarget(path=".", cwd_fd=fd)
-            of = running(stream, target, scope, cancelled, silence_s=60, total_s=120, on_sample=on_sample)
+            of = running(
+                stream, target, scope, cancelled, silence_s=60, total_s=120, on_started=on_started, on_sample=on_sample
+            )
             return engine.run_stream(of)
     finally:
-        assert list(data.iterdir()) == []
+        assert (list(data.iterdir()), journal.folders()) == ([], ())
         journal.close()
         os.close(fd)
