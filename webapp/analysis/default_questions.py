@@ -140,7 +140,7 @@ class _Measured:
         if STREAMS in self._names:
             return [] if self.load_map() else [self._streams()]
         if self._parts_are_phases():
-            return [self.about(PART, charts=False)]
+            return [self.about(PART)]
         factors = self._factors()
         first = [name for name in factors if _rank(name, self._engine.SERIES_BY) < _WORKLOAD]
         questions = [
@@ -151,10 +151,9 @@ class _Measured:
         ]
         return questions or ([self.about(TARGET)] if self._several else [])
 
-    def about(self, *series: str, charts: bool = True) -> Chosen:
-        """The levels of `series`, compared over everything else, in a chart for each level of `CHART_BY` or in one
-        chart."""
-        panel = "" if self._panel in series or not charts else self._panel
+    def about(self, *series: str) -> Chosen:
+        """The levels of `series`, compared over everything else, in a chart for each level of `CHART_BY`."""
+        panel = "" if self._panel in series else self._panel
         rest = self._rest({*series, panel})
         over_targets = self._several and PRODUCTS.isdisjoint(series)
         over_parts = PART not in (*series, panel) and self._parts_are_alike()

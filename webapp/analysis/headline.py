@@ -27,7 +27,7 @@ from webapp.analysis.answer import (
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
-from webapp.plans.factors import FACTORS
+from webapp.plans.engines import CHART_FACTORS
 from webapp.plans.load import LOAD, is_load
 from webapp.results.reading.doubts import BESIDE_NOT_KEPT_UP, NOT_KEPT_UP
 
@@ -84,6 +84,8 @@ def limits(made: Comparison, shares: Sequence[int]) -> Texts:
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
     if len(cells) == 1:
         return Sentence((f"{made.metric_label} {cells[0].text}", f"n = {cells[0].summary.n}")).texts
+    if made.x in CHART_FACTORS:  # reads and writes, of which none is the best
+        return _joined(_reached(made, made.levels[cell.level].text, cell) for cell in cells)
     reached = [each for each in made.findings if each.kind in _LIMITS and each.about == made.metric][:MOST_DIFFERENCES]
     limited = {(mark.panel, mark.series) for each in reached for mark in each.marks}
     best = {place: _best(made, panel) for place, panel in enumerate(made.panels) if panel.series}
@@ -171,6 +173,10 @@ def _highest_value(made: Comparison, panel: Panel, series: Series, cell: Cell) -
     placed = f" at {where}" if where else ""
     words = f"{panel.name or 'The run'} reached {_with_unit(made, cell)}{placed}, its {extreme} value"
     return Sentence((words, _sure(cell))).texts
+
+
+def _reached(made: Comparison, name: str, cell: Cell) -> Texts:
+    return Sentence((f"{name} reached {_with_unit(made, cell)}", _sure(cell))).texts
 
 
 def _with_unit(made: Comparison, cell: Cell) -> str:

@@ -16,9 +16,9 @@ from webapp.analysis.findings.effects import Pair, part_of, showed, stated
 
 FAR, NEWS = log(3), log(1.25)  # `NEWS`: as measured, without a claim
 # The faster one, the slower one, and the least ln(ratio).
-_PAIRS = (
-    ("write", "read", 0.0), ("randwrite", "randread", 0.0), ("read", "randread", FAR), ("write", "randwrite", FAR),
-)  # fmt: skip
+_WRITES = (("write", "read", 0.0), ("randwrite", "randread", 0.0))
+_PAIRS = (*_WRITES, ("read", "randread", FAR), ("write", "randwrite", FAR))
+_READS_AND_WRITES = tuple(f": {faster} against {slower}" for faster, slower, _ in _WRITES)
 
 
 def find(charts: Charts) -> Iterator[Finding]:
@@ -27,6 +27,10 @@ def find(charts: Charts) -> Iterator[Finding]:
     for faster, slower, least in _PAIRS:
         ratios = [ratio for key in _series(charts) if (ratio := _ratio(charts, key, faster, slower, least))]
         yield from sorted(ratios, key=lambda ratio: -ratio.size)[:1]
+
+
+def holds_writes_against_reads(finding: Finding) -> bool:
+    return finding.about.endswith(_READS_AND_WRITES)
 
 
 def _series(charts: Charts) -> list[str]:

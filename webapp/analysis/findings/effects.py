@@ -34,6 +34,7 @@ from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.findings.curves import ASSUMED, COUNTED, Charts, Curve, change, led, span
 from webapp.analysis.words import apart, label_in_sentence
+from webapp.plans.engines import CHART_FACTORS
 
 BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.7}  # standard errors for each of so many points
 OF_MANY = 1.6  # the same, of more points
@@ -227,7 +228,7 @@ def part_of(panel: int, name: str, couples: Sequence[tuple[Cell, Cell]]) -> Part
 
 def _of_one_series(charts: Charts) -> Iterator[Finding]:
     """The two levels of x, if they are words and the chart has one series."""
-    if charts.comparison.x == "pattern":
+    if charts.comparison.x in CHART_FACTORS:
         return  # `directions` says what is news of them
     for index, panel in enumerate(charts.comparison.panels):
         cells = [cell for each in panel.series for cell in each.cells if cell.summary.mean > 0]
@@ -248,7 +249,7 @@ def _of_words(charts: Charts) -> Iterator[Finding]:
     each factor by itself."""
     made = charts.comparison
     cells = [cell for panel in made.panels for series in panel.series for cell in series.cells]
-    if made.x in (MATCHED, "pattern") or any(curve.levels for curve in charts.curves):
+    if made.x in {MATCHED, *CHART_FACTORS} or any(curve.levels for curve in charts.curves):
         return
     if max((cell.summary.n for cell in cells), default=0) >= MIN_BLOCKS:
         return

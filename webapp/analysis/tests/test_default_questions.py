@@ -60,7 +60,9 @@ def test_parts_are_phases_if_several_factors_tell_them_apart() -> None:
         for part, point in given.items()
         for jobs in (1, 2, 10)
     ]
-    assert [(chosen.about, *axes(chosen)) for chosen in questions_of(phases)] == [("part", "numjobs", "part", "")]
+    assert [(chosen.about, *axes(chosen)) for chosen in questions_of(phases)] == [
+        ("part", "numjobs", "part", "pattern")
+    ]
     two_patterns = [*phases, replace(phases[0], point={**phases[0].point, "pattern": "randwrite"})]
     assert "part" not in {chosen.about for chosen in questions_of(two_patterns)}
 

@@ -13,6 +13,7 @@ ENGINES: Mapping[str, PlanEngine] = {
     engine.WORKLOAD.engine_name(): engine
     for engine in (fio, file_copy, pgbench, sysbench, sysbench_oltp, idle, memory_bandwidth, array_action)
 }
+CHART_FACTORS = frozenset(engine.CHART_BY for engine in ENGINES.values()) - {""}
 
 
 def name_of(point: Mapping[str, object]) -> str:
