@@ -143,6 +143,9 @@ class Cell(Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...]  # reasons not to trust this number; usually none
     against_baseline: BaselineRatio | None
     other_rate: str = ""  # bandwidth beside IOPS and the reverse, with its unit, if block sizes vary
+    results: int = 0  # that it is of
+    lagging: int = 0  # of them, those that did not reach the IOPS that were asked
+    lagging_beside: int = 0  # those beside a stream that did not reach its own
 
 
 class Series(Struct, frozen=True, kw_only=True):

@@ -28,13 +28,12 @@ from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
 from webapp.analysis.words import NONE, in_sentence, label_in_sentence, shown
 from webapp.plans.engines import CHART_FACTORS
+from webapp.plans.factors import FACTORS
 from webapp.plans.load import LOAD, is_load
 from webapp.results.reading.doubts import BESIDE_NOT_KEPT_UP, NOT_KEPT_UP
 
 MOST_DIFFERENCES = 3
 LIMIT_NS = 1e6  # of a latency, in the sentence about shares of the load
-# Doubts about the load of a cell, as the sentences say them.
-_LAGS = {NOT_KEPT_UP: f"the storage {NOT_KEPT_UP}", BESIDE_NOT_KEPT_UP: BESIDE_NOT_KEPT_UP}
 _LIMITS = (FindingKind.CEILING, FindingKind.SATURATION)
 
 Compared = tuple[Panel, Series]
@@ -125,9 +124,9 @@ def _is_low(cell: Cell) -> bool:
 def _lagging(cell: Cell, where: str = "") -> list[str]:
     """`; at 90 %, the storage could not keep up (2 of 3 results)`; empty if all results reached their rate, and all
     streams beside them."""
-    counts = {words: count.rstrip(")") for words, _, count in (doubt.partition(" (") for doubt in cell.doubts)}
-    lags = [(said, counts[words]) for words, said in _LAGS.items() if words in counts]
-    return [text for said, count in lags[:1] for text in (f"{where}, {said}", f"{count} results")]
+    lags = ((f"the storage {NOT_KEPT_UP}", cell.lagging), (BESIDE_NOT_KEPT_UP, cell.lagging_beside))
+    texts = [[f"{where}, {words}", f"{count} of {cell.results} results"] for words, count in lags if count]
+    return texts[0] if texts else []
 
 
 def _within_limit_on_map(made: Comparison, panel: Panel) -> Texts:

@@ -26,8 +26,8 @@ from webapp.analysis.words import RangeStatement, Sentences, Statement, form_of,
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio, Summary, summarise
 from webapp.plans.points import differing, in_order
-from webapp.results.metrics import Metric
-from webapp.results.reading.doubts import doubts
+from webapp.results.metrics import LOAD_BESIDE, Metric
+from webapp.results.reading.doubts import doubts, kept_up
 from webapp.results.reading.rows import TEST, ResultRow, places_of_several_tests
 
 WIDE = 0.5  # half the interval over the mean; a wider interval is a doubt
@@ -291,6 +291,9 @@ class Table:
             doubts=tuple(_doubts(summary, measured, rows, repeated=self._repeated)),
             against_baseline=against,
             other_rate=self._in_other_rate(rows),
+            results=len(rows),
+            lagging=sum(not kept_up(row) for row in rows),
+            lagging_beside=sum(LOAD_BESIDE in row.metrics for row in rows),
         )
 
     def _in_other_rate(self, rows: Sequence[ResultRow]) -> str:
