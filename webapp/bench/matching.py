@@ -313,11 +313,11 @@ def has_ratio(rows: Rows, choice: str, ignored: Collection[str] = ()) -> bool:
     return False
 
 
-def shared_workloads(rows: Rows) -> int:
+def shared_workloads(rows: Rows, ignored: Collection[str] = ()) -> int:
     """The workloads of rates that at least two products have, as Bench counts them (`SideBySide.shared`)."""
     if share_no_place(Places(rows), rows):
         return 0
-    grid = Grid(rows, ())
+    grid = Grid(rows, ignored)
     grid.add(RATE)
     counts = Counter((panel, key) for panel, _, key in grid.cells)
     return sum(count > 1 for count in counts.values())

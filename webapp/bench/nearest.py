@@ -79,16 +79,11 @@ class Unlike:
                 yield from (_of(product, other) for other in islice(others, MAX_OTHERS))
 
     def _at_one_level(self) -> Iterator[Candidate]:
-        """The common levels of a factor, set by a plan or observed, those with the most results first."""
         names = [*(mixed.factor for mixed in self.mixed.values() if mixed.factor), *self.apart]
-        for factor in (name for name in dict.fromkeys(names) if name in FACTORS):
-            counts = [Counter(level_of(row, factor) for row in self.rows[product]) for product in self.products]
-            common = {level: min(each[level] for each in counts) for level in counts[0] if level}
-            for level in sorted(common, key=lambda level: (-common[level], level)):
-                if common[level]:
-                    named = " and ".join(self.names[product] for product in self.products)
-                    words = f"Compare {named} at {factor_words(factor)} {level}"
-                    yield Candidate(words, self.products, held=((factor, level),))
+        for factor, level in levels_to_hold({product: self.rows[product] for product in self.products}, names):
+            named = " and ".join(self.names[product] for product in self.products)
+            words = f"Compare {named} at {factor_words(factor)} {level}"
+            yield Candidate(words, self.products, held=((factor, level),))
 
     def _of_parts(self) -> Iterator[Candidate]:
         """The drives that a value would mix, each with the other product, then with each other."""
@@ -101,6 +96,16 @@ class Unlike:
             sides = [choices.get(product, (product,)) for product in self.products]
             yield from (_of(*pair) for pair in product_of(*sides))
         yield from (Candidate("Compare them with each other", parts) for parts in choices.values() if len(parts) > 1)
+
+
+def levels_to_hold(rows: Mapping[Product, Sequence[ResultRow]], names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The common levels of each factor, set by a plan or observed, those with the most results first."""
+    for factor in (name for name in dict.fromkeys(names) if name in FACTORS):
+        counts = [Counter(level_of(row, factor) for row in side) for side in rows.values()]
+        common = {level: min(each[level] for each in counts) for level in counts[0] if level}
+        for level in sorted(common, key=lambda level: (-common[level], level)):
+            if common[level]:
+                yield factor, level
 
 
 def _of(baseline: Product, product: Product) -> Candidate:

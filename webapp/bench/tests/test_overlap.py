@@ -25,8 +25,8 @@ def shared(product: Product, other: Product) -> int:
     return overlap([product]).shared[str(other)]
 
 
-def on_bench(product: Product, other: Product) -> int:
-    return side_by_side(Selection((product, other))).shared
+def on_bench(product: Product, other: Product, *held: tuple[str, str]) -> int:
+    return side_by_side(Selection((product, other), held=held)).shared
 
 
 def test_it_is_what_bench_counts_for_pairs_of_all_kinds(samsung: Lab, intel: Lab) -> None:
@@ -45,11 +45,13 @@ def test_it_is_what_bench_counts_for_pairs_of_all_kinds(samsung: Lab, intel: Lab
     chance = random.Random(1)
     compared = 0
     for product in chance.sample(products, 8):
-        counts = overlap([product]).shared
+        known = overlap([product])
+        counts = known.shared
         sharing = [other for other in products if counts.get(str(other))]
         others = chance.sample(sharing, min(3, len(sharing))) + chance.sample(products, 2)
         for other in set(others) - {product}:
-            assert counts[str(other)] == on_bench(product, other), (product, other)
+            held = [known.steps[str(other)]] if str(other) in known.steps else []
+            assert counts[str(other)] == on_bench(product, other, *held), (product, other)
             compared += bool(counts[str(other)])
     assert compared >= PAIRS - 4
 
@@ -70,6 +72,26 @@ def test_targets_of_runs_are_places(samsung: Lab, intel: Lab) -> None:
             lab.measure(100.0, iodepth=1, target=target)
     runs = Product(Kind.RUN, "1"), Product(Kind.RUN, "2")
     assert shared(*runs) == on_bench(*runs) == 2
+
+
+def test_what_is_shared_at_a_level_of_a_setting_is_counted_there(samsung: Lab, intel: Lab) -> None:
+    """One plan sets the scheduler, and the other one does not: Bench offers the level that both have."""
+    for depth in (1, 2):
+        for scheduler in ("none", "mq-deadline"):
+            samsung.measure(100.0, iodepth=depth, scheduler=scheduler, facts=FACTS | {"device.scheduler": scheduler})
+        intel.measure(100.0, iodepth=depth, facts=FACTS | {"device.scheduler": "mq-deadline"})
+    held = ("scheduler", "mq-deadline")
+    assert overlap(MODELS[:1]).steps == {
+        str(MODELS[1]): held,
+        "run:2": held,
+        "serial:I1": held,
+        "target:storage1/nvme1": held,
+    }
+    assert shared(*MODELS) == on_bench(*MODELS, held) == 2
+    assert on_bench(*MODELS) == 0
+    (advice,) = side_by_side(Selection(MODELS)).advice
+    assert advice.nearest
+    assert advice.nearest.held == (held,)
 
 
 def test_drives_of_two_hosts_share_nothing(samsung: Lab) -> None:

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from webapp.bench.overlap import Overlap, overlap
 from webapp.bench.picking import Facet, Offer, Pair, Source, offered, pairs
 from webapp.bench.products import LABELS, MAX_PRODUCTS, BenchRefused, Kind, Product, read_products
+from webapp.bench.workloads import factor_words
 from webapp.screens.access import page
 from webapp.screens.bench.address import bench_address
 from webapp.screens.payloads import Payload
@@ -143,14 +144,18 @@ def _shares(chosen: Sequence[Product]) -> Shares:
     known = overlap(chosen)
     return Shares(
         shares=tuple(
-            Share(product=name, count=count, text=_share_text(count, known, len(chosen)))
+            Share(product=name, count=count, text=_share_text(name, count, known, len(chosen)))
             for name, count in known.shared.items()
         )
     )
 
 
-def _share_text(count: int, known: Overlap, chosen: int) -> str:
+def _share_text(name: str, count: int, known: Overlap, chosen: int) -> str:
     if not count:
         return "shares none"
     about = "at least " if known.is_cut else "up to " if chosen > 1 else ""
-    return f"shares {about}{count} workload{'s' if count > 1 else ''}"
+    words = f"shares {about}{count} workload{'s' if count > 1 else ''}"
+    if name not in known.steps:
+        return words
+    factor, level = known.steps[name]
+    return f"{words} at {factor_words(factor)} {level}"
