@@ -30,7 +30,7 @@ from webapp.analysis.question import CompareQuery
 from webapp.hosts.selectors import BESIDE, NO_LABEL, members_of
 from webapp.plans.engines import ENGINE, engine_of
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE, STREAM, stream_and_factor
-from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from
+from webapp.plans.points import DERIVED_FROM, acts, differing, follow_from
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.reading.content import CONTROLLER_FACT
 from webapp.results.reading.filter import FACT_PREFIX, UNKNOWN
@@ -318,8 +318,7 @@ def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:
 
 def _factor_text(dimension: FactorDimension) -> Callable[[ResultRow], str | None]:
     """None where the factor cannot act."""
-    name = dimension.name
-    return lambda row: dimension.level(row).text if name in row.point or applies(name, row.point) else None
+    return lambda row: dimension.level(row).text if acts(dimension.name, row.point) else None
 
 
 def _target_alone(row: ResultRow) -> str:

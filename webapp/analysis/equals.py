@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from webapp.analysis.dimensions import LABELS, PART
 from webapp.analysis.facts import IDENTITY
-from webapp.plans.points import point_key
+from webapp.plans.points import effective, point_key
 from webapp.plans.values import Value
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import LAYOUT_LABEL, TEST, ResultRow, parts_are_alike, places_of_several_tests
@@ -66,7 +66,7 @@ def points_with_labels(rows: Iterable[ResultRow], names: Collection[str]) -> lis
     points: dict[object, Point] = {}
     for row in rows:
         stated = labels_in(row, names)
-        points[row.point_key, *stated.items()] = {**row.point, **stated}
+        points[row.point_key, *stated.items()] = {**effective(row.point), **stated}
     return list(points.values())
 
 
@@ -145,7 +145,7 @@ class Equals(Generic[Side]):
         tests = {TEST: row.test} if self._factors(row) in self._several_tests else {}
         parts = labels_in(row, self.labels) | tests | self._part(row) | dict(self._place_of(side, row))
         key = " ".join([row.point_key, *map(str, parts.items())])
-        return Stated(side, key, {**row.point, **parts}, without, complete=not row.imported)
+        return Stated(side, key, {**effective(row.point), **parts}, without, complete=not row.imported)
 
     def _part(self, row: ResultRow) -> dict[str, Value]:
         return {PART: row.part} if self._by_part and row.part else {}

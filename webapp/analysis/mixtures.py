@@ -12,7 +12,7 @@ from webapp.analysis.dimensions import LABEL, LAYOUT_PARTS, PART, known_dimensio
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.words import label_in_sentence
 from webapp.plans.factors import AT_ONCE, CHANGE, FACTORS, HOSTS_AT_ONCE
-from webapp.plans.points import DERIVED_FROM, applies, differing, follow_from, in_order
+from webapp.plans.points import DERIVED_FROM, acts, differing, follow_from, in_order
 from webapp.results.reading.content import CONTROLLER_FACT
 from webapp.results.reading.filter import FACT_PREFIX
 from webapp.results.reading.rows import (
@@ -82,7 +82,7 @@ def _levels(name: str, rows: Sequence[ResultRow]) -> Iterator[Level]:
     dimension = known_dimension(name)
     is_factor = name in FACTORS
     for row in rows:
-        if not is_factor or name == "layout" or name in row.point or applies(name, row.point):
+        if not is_factor or name == "layout" or acts(name, row.point):
             yield dimension.level(row)
 
 

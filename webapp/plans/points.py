@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 import msgspec
 
@@ -36,7 +37,7 @@ from webapp.plans.steps import NONE, StepsBefore, steps_before
 from webapp.plans.streams import names_of, own_point
 from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
-from worker.contract.workload import AnyWorkload, TargetKind
+from worker.contract.workload import AnyWorkload, IoEngine, TargetKind
 
 # Finds the factors that vary among points; tables, grids, filters and comparisons use this rule.
 #
@@ -44,8 +45,9 @@ from worker.contract.workload import AnyWorkload, TargetKind
 # setting that keeps the host's value, no layout, one target alone, an option that keeps fio's default, or the other
 # of two alternatives (a block size or a split, a time or an amount), if the point has it. It does not count if the
 # factor does not apply (`fixedbufs` of psync, the block size of a reflink), because then the factor that causes it
-# varies already.
+# varies already. What replaces a depth is stated by all points, and counts only where it has an effect.
 
+T = TypeVar("T")
 _SPEAKING = (
     FactorKind.SETTING,
     FactorKind.LAYOUT,
@@ -60,6 +62,7 @@ DERIVED_FROM: Mapping[str, frozenset[str]] = {  # resolved per target
     "offset": frozenset({"offset_percent"}),
     "offset_increment": frozenset({"offset_increment_percent"}),
 }
+_SYNC_DEPTH, _WITH_QUEUE = "sync_depth", frozenset(engine for engine in IoEngine if engine.asynchronous)
 _ABSENT = object()  # differs from every level
 _ALTERNATIVES_OF = {
     name: frozenset(other for pair in ALTERNATIVES if name in pair for other in pair)
@@ -71,7 +74,7 @@ _PLACES = {name: index for index, name in enumerate(FACTORS)}
 def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Names of the varying factors, in the order of the table of factors; unknown ones last, in alphabetical order."""
     known = list(points)
-    certain = _shared(known) - DERIVED_FROM.keys()  # every point has these, so only their levels count
+    certain = _shared(known) - DERIVED_FROM.keys() - {_SYNC_DEPTH}  # every point has these, so only their levels count
     names = (name for name in differing(known) if name in certain or len(_levels(name, known)) > 1)
     return tuple(in_order(names))
 
@@ -105,13 +108,20 @@ def follow_from(cause: str, points: Sequence[Mapping[str, object]]) -> set[str]:
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[object]:
     """The factor's levels that no other factor determines, and its absence if that has a meaning."""
     causes = DERIVED_FROM.get(name, frozenset())
-    levels = {point[name] for point in points if name in point and causes.isdisjoint(point)}
+    levels = {point[name] for point in map(effective, points) if name in point and causes.isdisjoint(point)}
     others = _ALTERNATIVES_OF.get(name, frozenset())
     factor = FACTORS.get(name)
     speaks = factor is not None and factor.kind in _SPEAKING
     without = (point for point in points if name not in point)
     absent = any((speaks and applies(name, point)) or not others.isdisjoint(point) for point in without)
     return levels | {_ABSENT} if absent else levels
+
+
+def effective(point: Mapping[str, T]) -> Mapping[str, T]:
+    """The point without what replaces a depth, if it replaces none: the I/O engine has a queue, or the depth is 1."""
+    if _SYNC_DEPTH not in point or not (point.get("iodepth") == 1 or point.get("ioengine") in _WITH_QUEUE):
+        return point
+    return {name: level for name, level in point.items() if name != _SYNC_DEPTH}
 
 
 def applies(name: str, point: Mapping[str, object]) -> bool:
@@ -122,6 +132,11 @@ def applies(name: str, point: Mapping[str, object]) -> bool:
     if stream:
         return stream in names_of(point) and applies(plain, own_point(point, stream))
     return name not in of_other_engines(name_of(point)) and name not in engine_of(point).silent(point)
+
+
+def acts(name: str, point: Mapping[str, object]) -> bool:
+    """Whether the level that a point states, or its absence, can have an effect."""
+    return name in effective(point) if name in point else applies(name, point)
 
 
 # Trial numbers start at 1 on pages and in the API. The database stores an index from 0.

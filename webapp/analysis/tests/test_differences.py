@@ -54,6 +54,15 @@ def test_a_factor_without_effect_in_one_series_is_no_confounder(lab: Lab) -> Non
     )
 
 
+def test_what_replaces_a_depth_is_a_difference_only_where_it_replaces_one(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, ioengine="psync", iodepth=1, sync_depth="threads")
+    lab.measure(4.0, 5.0, ioengine="io_uring", iodepth=1, sync_depth="refuse")
+    assert compare(ENGINES).single_factor
+    lab.measure(10.0, 11.0, ioengine="psync", iodepth=8, sync_depth="threads")
+    lab.measure(4.0, 5.0, ioengine="psync", iodepth=16, sync_depth="refuse")
+    assert "sync_depth" in {d.name for d in compare(ENGINES).differs}
+
+
 def test_the_mount_point_of_a_layout_is_no_difference(lab: Lab) -> None:
     lab.measure(10.0, 11.0, facts=FACTS | {"stream.0.file_system.mount": "/state/layouts/k3v9"})
     lab.measure(40.0, 41.0, ioengine="psync", facts=FACTS | {"stream.0.file_system.mount": "/state/layouts/a1b2"})

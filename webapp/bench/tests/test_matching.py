@@ -52,6 +52,17 @@ def test_it_says_which_factors_keep_products_apart_and_ignores_them_if_asked(sam
     assert means(shown(ignored=frozenset({"runtime"}))) == [[100.0, 50.0]]
 
 
+@pytest.mark.parametrize(("engine", "depth", "shared"), [("io_uring", 8, 1), ("psync", 1, 1), ("psync", 8, 0)])
+def test_what_replaces_a_depth_keeps_products_apart_only_where_it_replaces_one(
+    samsung: Lab, intel: Lab, engine: str, depth: int, shared: int
+) -> None:
+    samsung.measure(100.0, ioengine=engine, iodepth=depth, sync_depth="refuse")
+    intel.measure(50.0, ioengine=engine, iodepth=depth, sync_depth="threads")
+    page = shown()
+    assert page.shared == shared
+    assert ("sync_depth" in {one.factor for one in page.apart}) is (shared == 0)
+
+
 def test_means_over_different_levels_of_an_ignored_factor_are_not_compared(samsung: Lab, intel: Lab) -> None:
     """Both are equal with one job."""
     samsung.measure(100.0, 101.0, 102.0, numjobs=1)
