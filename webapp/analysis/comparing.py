@@ -27,6 +27,7 @@ from webapp.analysis.dimensions import known_dimension, label_of
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.asymmetry import are_equals
 from webapp.analysis.findings.curves import BlockSizes, Noise
+from webapp.analysis.findings.directions import holds_writes_against_reads
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import mixture_sentence, without_mixtures
@@ -344,7 +345,10 @@ def comparison_of(selected: Selected, learned: Noise | None = None) -> Compariso
         else {}
     )
     between = partial(_between, grouped, query)
-    return structs.replace(made, findings=findings(made, metric, learned, block_sizes, links, equipment, between))
+    found = findings(made, metric, learned, block_sizes, links, equipment, between)
+    if not all(row.imported for row in selected.rows):  # a published table may be about it, but no plan asks it
+        found = tuple(each for each in found if not holds_writes_against_reads(each))
+    return structs.replace(made, findings=found)
 
 
 def _between(grouped: Grouped, query: CompareQuery, keys: frozenset[str]) -> Sequence[Difference]:

@@ -22,7 +22,6 @@ from webapp.analysis.evidence import (
 )
 from webapp.analysis.experiments import next_experiment
 from webapp.analysis.findings import WEAK, Ranked, importance, interference, recorded_findings
-from webapp.analysis.findings.directions import holds_writes_against_reads
 from webapp.analysis.headline import differences, headline, headline_conclusion, limits
 from webapp.analysis.past_findings import past_findings, previous_runs
 from webapp.analysis.question import CompareRefused, read_query
@@ -214,8 +213,7 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
 
 
 def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:
-    """The most important first, each once: also if several questions or both rates show it. No plan asks whether reads
-    or writes are faster."""
+    """The most important first, each once: also if several questions or both rates show it."""
     stated: list[tuple[Finding, Chosen, Comparison]] = []
     seen: set[object] = set()
     asked = {chosen.about for chosen, _ in compared if chosen.about}
@@ -226,7 +224,7 @@ def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Findin
             own = []
         for finding in (*(_differences(made) if chosen.about else ()), *own, *further):
             names = {finding.sentence, _evidence(made, finding)}
-            if seen.isdisjoint(names) and not holds_writes_against_reads(finding):
+            if seen.isdisjoint(names):
                 stated.append((finding, chosen, made))
             seen |= names
     return sorted(stated, key=lambda each: _importance(each[0]))[:MOST_FINDINGS]
