@@ -7,7 +7,7 @@ one has more requests in flight than others, the workload with the fewest is a s
 equal at the limit of a link or controller may differ at low load. A workload without a stated queue depth or number
 of jobs is not chosen for its few requests if others state them. All products of a headline have the same workload.
 
-Of a single drive, workloads that its newest run measured come before others with the same load. Otherwise a plan that
+Of a single drive, a workload counts if the newest run of some plan at this load measured it. Otherwise a plan that
 states one more setting, and so makes another workload, would leave the values of its earlier runs on the page.
 """
 
@@ -19,6 +19,7 @@ from webapp.analysis.equals import BLOCK, DEPTH, JOBS
 from webapp.bench.matching import Matched
 from webapp.bench.products import Kind
 from webapp.bench.workloads import RATE, Panel, Workload
+from webapp.results.reading.rows import ResultRow
 from worker.contract.workload import KIB, Pattern
 
 
@@ -92,16 +93,21 @@ def _alike(matched: Matched, panel: Panel, rule: _Rule) -> list[Workload]:
 
 
 def _measured_last(matched: Matched, panel: Panel, workloads: Sequence[Workload]) -> Iterator[Workload]:
-    """Of the workloads with one load, those that its newest run or import measured."""
+    """Of the workloads with one load, those that the newest run of some plan, or an import, measured."""
     by_load: dict[tuple[object, ...], list[Workload]] = {}
     for workload in workloads:
         load = tuple(workload.point.get(name) for name in (BLOCK, DEPTH, JOBS))
         by_load.setdefault(load, []).append(workload)
     for alike in by_load.values():
         rows = {workload.key: matched.rows(panel, matched.products[0], workload.key) for workload in alike}
-        every = (row for workload_rows in rows.values() for row in workload_rows)
-        newest = max(every, key=lambda row: (row.time_known, row.measured_at))
-        yield from (each for each in alike if any(row.source == newest.source for row in rows[each.key]))
+        every = [row for workload_rows in rows.values() for row in workload_rows]
+        newest = {_plan(row): row.source for row in sorted(every, key=lambda row: (row.time_known, row.measured_at))}
+        yield from (each for each in alike if any(row.source == newest[_plan(row)] for row in rows[each.key]))
+
+
+def _plan(row: ResultRow) -> str | int:
+    """Each import is one of its own."""
+    return row.plan or row.source
 
 
 def _of_block(known: Sequence[Workload], wanted: int) -> list[Workload]:

@@ -1,6 +1,6 @@
-"""One product over time: its newest configuration, its runs, its values in each run, and what changed between runs."""
+"""One product over time: its runs, its values in each run, and what changed between runs."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -10,7 +10,6 @@ from webapp.analysis.dimensions import label_of_fact
 from webapp.analysis.facts import VOLATILE
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
-from webapp.bench.specifications import identity
 from webapp.bench.workloads import Panel, Workload
 from webapp.core.statistics import Summary, summarise
 from webapp.results.reading.rows import ResultRow
@@ -64,17 +63,6 @@ class Change:
     label: str
     before: str
     after: str
-
-
-def newest(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
-    """At each point of each target, the results with the configuration and the tool of the newest one. Imports have no
-    configuration: all of their results."""
-    last = {(row.target_name, row.point_key): _configured(row) for row in sorted(rows, key=_by_time) if row.run}
-    return tuple(row for row in rows if not row.run or _configured(row) == last[row.target_name, row.point_key])
-
-
-def _configured(row: ResultRow) -> tuple[Hashable, ...]:
-    return (*identity(row), row.tool_and_version)
 
 
 def _by_time(row: ResultRow) -> tuple[datetime, int]:

@@ -1,7 +1,8 @@
 """Which results the pages Bench and Rankings read. The number of queries does not depend on the number of products.
 
-A cell is a target at a test point in a direction, such as the reads of a mix. Both pages read the newest `PER_CELL`
-results of a cell, or all if it has fewer, so both show one number. Bench reads a whole cell or nothing of it.
+A cell is a target at a test point in a direction, such as the reads of a mix. Both pages, and the pages of products
+and targets, read the newest `PER_CELL` results of a cell, or all if it has fewer, so they show one number. Bench reads
+a whole cell or nothing of it.
 """
 
 from collections import Counter
@@ -24,6 +25,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 
 PER_CELL = 15
+_WITHOUT_CELLS = (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT)  # chosen to see all of their results
 
 
 def results_of(ids: Iterable[int]) -> QuerySet[Result]:
@@ -40,8 +42,10 @@ def newest_of_cells(examples: Collection[int]) -> tuple[dict[int, list[int]], bo
     return {id_: ids[:PER_CELL] for id_, ids in cells.items()}, any(len(ids) > PER_CELL for ids in cells.values())
 
 
-def newest_rows(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
+def newest_rows(product: Product, rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
     """The same for all results of a product. Imports have no cells: all of their results."""
+    if product.kind in _WITHOUT_CELLS:
+        return tuple(rows)
     counts: Counter[tuple[str, ...]] = Counter()
     newest: set[int] = set()
     for row in sorted(rows, key=lambda row: row.id, reverse=True):
@@ -121,9 +125,6 @@ _IMPORTED = Q(origin__isnull=False)
 Targets = Mapping[Product, list[UUID]]
 
 
-_WITHOUT_CELLS = (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT)  # chosen to see all of their results
-
-
 @dataclass(frozen=True)
 class Read:
     """The valid results of each product."""
@@ -167,7 +168,7 @@ def read_results(products: Sequence[Product]) -> Read:
     chosen, most = _chosen(products), MAX_CELLS // max(len(products), 1)
     ids, has_more = _of_cells(chosen, most)
     rows = _rows(products, {**chosen.ids, **ids})
-    newest = {product: each if product.kind in _WITHOUT_CELLS else newest_rows(each) for product, each in rows.items()}
+    newest = {product: newest_rows(product, each) for product, each in rows.items()}
     return Read(newest, chosen.limit, chosen.cut, most, has_more or newest != rows)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, newest, over_time, runs
+from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, over_time, runs
 from webapp.bench.products import Kind, Product
 from webapp.bench.reading import PER_CELL, newest_rows, read_history, read_results
 from webapp.bench.side_by_side import Selection, SideBySide, matched_of
@@ -12,7 +12,7 @@ from webapp.pictures.elements import colours_of
 from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import bench_address
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, time_chart, time_table
-from webapp.screens.bench.rows import ShownRow, shown_row
+from webapp.screens.bench.rows import ShownRow, shown_headlines
 
 MIN_RUNS = 2  # for values over time
 MAX_RUNS = 50  # in the table, the newest
@@ -41,7 +41,6 @@ class ProductParts:
     results: int
     compare: str  # address of Bench with this product
     filter: str  # key of the filters of Results and Compare
-    older: int  # results before the newest configuration, which are not in the headlines and curves
     unfinished: tuple[str, ...]  # sentences about cancelled and failed runs whose results are in the headlines
     headlines: tuple[ShownRow, ...]
     charts: tuple[ShownChart, ...]
@@ -60,8 +59,7 @@ def product_parts(product: Product) -> ProductParts | None:
     rows = history.read.rows[product]
     if not rows:
         return None
-    of_cells = read_results([product]).rows[product] if history.read.cut else newest_rows(rows)
-    shown, older = newest(of_cells), len(rows) - len(newest(rows))
+    shown = read_results([product]).rows[product] if history.read.cut else newest_rows(product, rows)
     current = history if shown == rows else matched_of(selection, replace(history.read, rows={product: shown}))
     times = [
         over_time
@@ -76,9 +74,8 @@ def product_parts(product: Product) -> ProductParts | None:
         results=len(rows),
         compare=bench_address([product]),
         filter=_FILTERS[product.kind],
-        older=older,
         unfinished=tuple(unfinished_sentences(shown)),
-        headlines=tuple(shown_row(current, row, current.matched.texts[row.workload.key]) for row in current.headlines),
+        headlines=shown_headlines(current),
         charts=(
             *(
                 _chart(names[product], time_table(over_time, _words(current, over_time)), colours_of(over_time.values))
@@ -99,7 +96,7 @@ def product_parts(product: Product) -> ProductParts | None:
         run_count=len(of_product),
         changes=tuple(changes(rows)),
         cut=history.read.limit if history.read.cut else 0,
-        most=PER_CELL if of_cells != rows else 0,
+        most=PER_CELL if shown != rows else 0,
     )
 
 

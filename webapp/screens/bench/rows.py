@@ -100,7 +100,8 @@ _SCALES = {
 _FACTORS = {f"M{_IOPS}": 1e6, f"k{_IOPS}": 1e3, "MB/s": 1e6, "kB/s": 1e3, "ms": 1e6, "µs": 1e3}
 
 
-# Rows of bars: one workload, one cell for each product. All numbers of a row have one unit.
+# Rows of bars: one workload, one cell for each product. All numbers of a row have one unit, and in a table of headlines
+# all rows of one metric.
 
 
 @dataclass(frozen=True)
@@ -166,10 +167,27 @@ def value_text(value: float, factor: float, metric: Metric) -> str:
     return BEYOND if beyond else significant(value / factor)
 
 
-def shown_row(comparison: SideBySide, row: Row, words: str, no_plan: Mapping[Product, str] = NOWHERE) -> ShownRow:
-    """`no_plan`: why no plan can measure what a product lacks, "" if one can; without it no plan is offered."""
+def shown_headlines(comparison: SideBySide) -> tuple[ShownRow, ...]:
+    return tuple(
+        shown_row(comparison, row, comparison.matched.texts[row.workload.key], beside=comparison.headlines)
+        for row in comparison.headlines
+    )
+
+
+def shown_row(
+    comparison: SideBySide,
+    row: Row,
+    words: str,
+    no_plan: Mapping[Product, str] = NOWHERE,
+    beside: Sequence[Row] = (),
+) -> ShownRow:
+    """`no_plan`: why no plan can measure what a product lacks, "" if one can; without it no plan is offered. `beside`:
+    rows of the same table."""
     cells = [shown.cell for shown in row.cells if shown]
-    factor, unit = unit_of(row.panel.metric, [cell.summary.mean for cell in cells])
+    alike = [row, *(each for each in beside if each.panel.metric == row.panel.metric)]
+    factor, unit = unit_of(
+        row.panel.metric, [shown.cell.summary.mean for each in alike for shown in each.cells if shown]
+    )
     most = max((cell.summary.high or cell.summary.mean for cell in cells), default=0.0)
     return ShownRow(
         title=row.title,

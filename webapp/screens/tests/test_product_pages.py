@@ -13,6 +13,7 @@ from webapp.bench.products import Kind, Product
 from webapp.bench.reading import read_results
 from webapp.bench.side_by_side import Selection, side_by_side
 from webapp.bench.tests.conftest import SAMSUNG
+from webapp.core.formatting import significant
 from webapp.results.models import Result, StreamRun, known
 from webapp.screens.bench import product_parts
 from webapp.tests.factories.hosts import a_drive, a_host
@@ -54,27 +55,52 @@ def test_a_drive_and_a_target_show_their_own_results_only(operator: Client, labs
     assert "Run 1</a>" not in page
 
 
-def test_values_are_those_of_the_newest_configuration(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
-    """Not a mean over both versions of the firmware. Values over time have both."""
+def test_values_are_those_of_bench_and_rankings(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+    """Over both versions of the firmware, which the cell says. Values over time have each run."""
     parts = operator.get("/hosts/storage1/targets/nvme0/").context["parts"]
-    (highest, *_), made = parts.headlines, operator.get("/api/v1/compare?run=2&x=iodepth&metric=iops").json()
-    (series,) = made["panels"][0]["series"]
-    assert highest.cells[0].value == series["cells"][-1]["text"] == "804"
-    assert (highest.cells[0].n, highest.cells[0].pooled, parts.older) == (2, "", 6)
+    (highest, *_) = parts.headlines
+    assert (highest.title, highest.cells[0].value) == ("Random read, highest", "569")
+    assert (highest.cells[0].n, highest.cells[0].pooled) == (4, "2 firmware versions")
+    bench = operator.get("/api/v1/bench?product=target:storage1/nvme0").json()
+    ranked = operator.get("/api/v1/rankings?iodepth=4").json()
+    (entry,) = (entry for group in ranked["groups"] for entry in group["entries"] if "storage1" in entry["where"])
+    means = [headline["cells"][0]["mean"] for headline in bench["headlines"]]
+    assert [significant(mean) for mean in means[:2]] == [row.cells[0].value for row in parts.headlines[:2]]
+    assert entry["mean"] == pytest.approx(means[0])
+    assert entry["n"] == highest.cells[0].n
     over_time, *_, curve = parts.charts
     assert [row.cells for row in over_time.table.rows] == [("402",), ("804",)]
-    assert [row.cells for row in curve.table.rows] == [("201",), ("402",), ("804",)]
+    assert [row.cells for row in curve.table.rows] == [("142",), ("284",), ("569",)]
 
 
-def test_a_new_version_of_the_tool_is_a_new_configuration(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
+def test_values_of_several_versions_of_the_tool_say_so(operator: Client, labs: tuple[Lab, Lab, Lab]) -> None:
     again = Lab(labs[2].target, version=labs[2].run.version, number=4)
     results = again.measure(900.0, iodepth=4, facts=FACTS | {"device.firmware": "A"})
-    Result.objects.filter(run=again.run).update(measured_at=START + timedelta(days=4))
-    parts = operator.get("/hosts/storage2/targets/nvme0/").context["parts"]
-    assert (parts.older, parts.headlines[0].cells[0].n) == (0, 3)
     StreamRun.objects.filter(results__in=results).update(engine_version="fio-9.9")
     parts = operator.get("/hosts/storage2/targets/nvme0/").context["parts"]
-    assert (parts.older, parts.headlines[0].cells[0].n, parts.headlines[0].cells[0].value) == (2, 1, "900")
+    assert (parts.headlines[0].cells[0].n, parts.headlines[0].cells[0].pooled) == (3, "2 tools")
+
+
+def test_the_highest_value_is_that_of_all_plans(operator: Client, db: None) -> None:
+    """Not of the plan alone that measured this load last."""
+    first = Lab(a_drive(a_host("storage1"), "nvme0"))
+    first.measure(9000.0, 9000.0, iodepth=4, scheduler="none")
+    second = Lab(first.target, number=2)
+    second.measure(800.0, 800.0, iodepth=4)
+    second.measure(400.0, 400.0, iodepth=1)
+    Result.objects.filter(run=second.run).update(measured_at=START + timedelta(days=1))
+    headlines = operator.get("/hosts/storage1/targets/nvme0/").context["parts"].headlines
+    rates = [(row.title, row.cells[0].value, row.unit) for row in headlines][:2]
+    assert rates == [("Random read, highest", "9,000", "IOPS"), ("Random read, lowest load", "400", "IOPS")]
+
+
+def test_all_rows_of_one_metric_have_one_unit(operator: Client, db: None) -> None:
+    lab = Lab(a_drive(a_host("storage1"), "nvme0"))
+    lab.measure(90_000.0, 90_000.0, iodepth=32)
+    lab.measure(900.0, 900.0, iodepth=1)
+    headlines = operator.get("/hosts/storage1/targets/nvme0/").context["parts"].headlines
+    rates = [(row.cells[0].value, row.cells[0].interval, row.unit) for row in headlines if "p99" not in row.title]
+    assert rates == [("90.0", "90.0 to 90.0", "kIOPS"), ("0.900", "0.900 to 0.900", "kIOPS")]
 
 
 def test_values_are_those_of_the_newest_run_if_a_plan_states_one_more_setting(operator: Client, db: None) -> None:
