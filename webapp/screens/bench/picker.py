@@ -22,8 +22,8 @@ _LABELS = {
     Facet.HOST: "Host", Facet.LAYOUT: "Layout",
 }  # fmt: skip
 _TEXTS = {
-    (Facet.SOURCE, Source.OWN.value): "Own results", (Facet.SOURCE, Source.IMPORT.value): "Imports",
-    (Facet.SOURCE, Source.REFERENCE.value): "References",
+    (Facet.SOURCE, Source.OWN.value): "Own results", (Facet.SOURCE, Source.IMPORT.value): "From imports",
+    (Facet.SOURCE, Source.REFERENCE.value): "From references",  # of which each may have several products
     **{(Facet.KIND, kind.value): texts[1] for kind, texts in LABELS.items()},
 }  # fmt: skip
 

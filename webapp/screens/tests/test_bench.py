@@ -19,6 +19,7 @@ from webapp.bench.saved import checked_query, selection_of
 from webapp.bench.side_by_side import side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.models import User
+from webapp.imports.references.reading import load_references
 from webapp.pictures.elements import colours_of
 from webapp.results.metrics import Missing
 from webapp.results.models import Configuration, Import, Result, StreamRun
@@ -70,6 +71,15 @@ def test_a_product_with_own_and_imported_results_counts_for_both_sources(
     assert counts["own"] == sum("own" in each for each in sources.values())
     assert counts["import"] == sum("import" in each for each in sources.values())
     assert "reference" not in counts
+
+
+def test_the_products_of_references_are_not_counted_as_references(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    """A reference may have several products; the page References counts references."""
+    load_references()
+    facets = {facet.facet: facet for facet in operator.get("/bench/").context["picker"].facets}
+    ((_, text, count),) = [option for option in facets[Facet.SOURCE].options if option[0] == "reference"]
+    references = len(operator.get("/references/").context["references"])
+    assert (text, count > references) == ("From references", True)
 
 
 def facet_counts(client: Client) -> dict[str, dict[str, int]]:
