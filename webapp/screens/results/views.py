@@ -65,7 +65,7 @@ def _style(column: Column, result: ResultRow) -> str:
     return f"{kind}{distrust}"
 
 
-PER_PAGE = 100
+PER_PAGE = 50
 MAX_LEVEL_RESULTS = 1_000  # newest results whose levels are options of the filters
 NO_FILTER = ("after", "before", "sort", "columns", "more", "levels")
 

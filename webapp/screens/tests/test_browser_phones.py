@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from webapp.results.models import Result
+from webapp.screens.results.views import PER_PAGE
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import START, Lab
 from webapp.tests.visits import sideways
@@ -39,4 +40,16 @@ def test_labels_of_a_target_have_at_most_two_lines(phone: Page) -> None:
     labels = phone.locator(".bench-table th[scope=row], .chart-label")
     assert labels.count() >= 5
     assert max(labels.evaluate_all(LINES)) == 2
+    assert sideways(phone) == 0
+
+
+def test_a_page_of_results_is_short(phone: Page) -> None:
+    """Each result is a card of few lines."""
+    lab = Lab(a_drive(a_host("storage1"), "nvme0"))
+    for depth in (1, 2, 4, 8):
+        lab.measure(*(100.0 * depth,) * 15, iodepth=depth)
+    phone.goto("/results/")
+    cards = phone.locator("#results-table tbody tr")
+    assert cards.count() == PER_PAGE
+    assert max(cards.evaluate_all("cards => cards.map(card => card.offsetHeight)")) <= 180
     assert sideways(phone) == 0
