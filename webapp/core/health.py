@@ -17,11 +17,9 @@ from webapp.celery import redis_client
 from webapp.core import migration_hashes
 from webapp.core.models import Heartbeat
 
-# When the server's certificates end (SWEETSPOT_CERTIFICATES).
-
 log = logging.getLogger(__name__)
 
-# A certificate of the private authority is renewed thirty days before its end.
+# A certificate (SWEETSPOT_CERTIFICATES) of the private authority is renewed thirty days before its end.
 WARN = timedelta(days=21)
 
 
@@ -57,6 +55,7 @@ def certificate_warnings() -> list[str]:
 
 TICK = "tick"  # webapp.runs.tasks, every few seconds
 SCHEDULES = "schedules"  # webapp.schedules.tasks
+NOTICES = "notices"  # webapp.notices.tasks
 BEAT = "beat"  # webapp.beat
 BACKUP = "backup"
 # once a day
@@ -82,6 +81,11 @@ def note_daily(name: str) -> bool:
     age_s = ages_s().get(name)
     note(name)
     return age_s is None or age_s <= DAILY_AT_LATEST_S
+
+
+def last(name: str) -> datetime | None:
+    """When the task last ran, by the database's clock."""
+    return Heartbeat.objects.filter(name=name).values_list("at", flat=True).first()
 
 
 def ages_s() -> dict[str, float]:

@@ -2,18 +2,28 @@
 
 heard ──► away   silent for AWAY_AFTER; not during maintenance, not if it is revoked
       ◄── back   heard again
+
+If all hosts fall silent at once, the server may be the cause: one notice says so for all of them, and one when the
+server hears from a host again. The hosts of such an absence have the same `away_since`. It ends for all of them
+together; a host that stays silent is announced AWAY_AFTER later. After a time in which this task did not run, a notice
+says that the server itself was stopped.
 """
 
+import math
 import threading
 import time
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F
 
+from webapp.core import health
 from webapp.core.formatting import duration
+from webapp.core.windows import viewers_time
 from webapp.hosts.maintenance_windows import open_windows
 from webapp.hosts.models import Host, HostState
+from webapp.hosts.sessions import HEARD_WITHIN
 from webapp.notices.models import Event
 from webapp.notices.services import announce
 
@@ -23,83 +33,152 @@ GAP_LIMIT = timedelta(minutes=1)
 
 
 class Watch:
-    """How long this process has ticked without a gap."""
+    """How long the server has heard from its hosts, as far as this process knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
         self._lock = threading.Lock()
-        self._since_s = self._last_s = -GAP_LIMIT.total_seconds()
+        self._since_s = self._last_s = -math.inf
 
-    def tick(self, now_s: float) -> timedelta:
-        """`now_s`: seconds of a clock that never goes back."""
+    def tick(self) -> timedelta:
+        """How long this process has ticked, since the last gap or `begin`."""
         with self._lock:
+            now_s = self._clock_s()
             if now_s - self._last_s > GAP_LIMIT.total_seconds():
                 self._since_s = now_s
             self._last_s = now_s
             return timedelta(seconds=now_s - self._since_s)
 
+    def begin(self) -> None:
+        """Hosts need time to report again from now on."""
+        with self._lock:
+            self._since_s = self._clock_s()
+
 
 _watch = Watch()
 
 
-def announce_absent_hosts(now: datetime, watched: timedelta | None = None) -> None:
-    """`watched`: how long the server has heard from hosts; by default, how long this process has called this."""
-    if watched is None:
-        watched = _watch.tick(time.monotonic())
-    _announce_back()
-    if watched >= AWAY_AFTER:
+def announce_absent_hosts(now: datetime, watch: Watch = _watch) -> None:
+    watched = watch.tick()
+    if not watched:
+        _announce_own_absence(now)
+    if _announce_back():
+        watch.begin()
+    elif watched >= AWAY_AFTER:
         _announce_away(now)
 
 
+def _announce_own_absence(now: datetime) -> None:
+    """If the last run of this task is long ago. Call it only after a gap: the clock may have jumped."""
+    since = health.last(health.NOTICES)
+    if since is None or now - since < AWAY_AFTER:
+        return
+    with transaction.atomic():
+        _announce(
+            since,
+            [],
+            away=False,
+            subject=f"The server was stopped from {viewers_time(since)} to {viewers_time(now)}",
+            text=f"Periodic tasks did not run for {duration((now - since).total_seconds())}: the server, its database, "
+            "Redis or beat was stopped. Hosts were not watched in this time, and may have been unable to report.",
+        )
+
+
 def _announce_away(now: datetime) -> None:
-    away = Host.objects.filter(state=HostState.ACTIVE, away_since=None, last_seen_at__lt=now - AWAY_AFTER)
-    hosts = list(away)
-    in_maintenance = open_windows([host.pk for host in hosts], now) if hosts else {}
-    for host in hosts:
-        if host.pk in in_maintenance:
-            continue
-        with transaction.atomic():
-            # The host may be heard at this moment, and two processes may tick at once.
-            if not away.filter(pk=host.pk).update(away_since=F("last_seen_at")):
-                continue
-            assert host.last_seen_at
-            silent_for = duration((now - host.last_seen_at).total_seconds())
-            _announce(
-                host,
-                host.last_seen_at,
-                away=True,
-                subject=f"Host {host} is away",
-                text=f"The server has not heard from the host {host} for {silent_for}. Check its power, its network "
-                "and its service sweetspot-worker. Runs on this host wait or fail.",
-            )
+    nearly = now - AWAY_AFTER + HEARD_WITHIN
+    active = Host.objects.filter(state=HostState.ACTIVE, away_since=None, last_seen_at__lt=nearly)
+    silent = list(active.order_by("last_seen_at"))
+    in_maintenance = open_windows([host.pk for host in silent], now) if silent else {}
+    silent = [host for host in silent if host.pk not in in_maintenance]
+    at_once = _silent_at_once(silent, now)
+    for hosts in [at_once, *([host] for host in silent if host not in at_once)]:
+        if hosts and _heard(hosts[0]) < now - AWAY_AFTER:
+            with transaction.atomic():
+                # A host may be heard at this moment, and two processes may tick at once.
+                changed = active.filter(pk__in=[host.pk for host in hosts]).update(away_since=_heard(hosts[-1]))
+                if changed == len(hosts):
+                    _announce_away_of(hosts, now)
+                else:
+                    transaction.set_rollback(True)
 
 
-def _announce_back() -> None:
+def _silent_at_once(silent: Sequence[Host], now: datetime) -> Sequence[Host]:
+    """Several hosts that fell silent at the same time, if no other host was heard since. `silent`: longest first."""
+    heard = Host.objects.filter(last_seen_at__gte=now - AWAY_AFTER + HEARD_WITHIN)
+    hosts = [host for host in silent if _heard(host) >= _heard(silent[-1]) - HEARD_WITHIN]
+    return hosts if len(hosts) > 1 and not heard.exists() else []
+
+
+def _announce_away_of(hosts: Sequence[Host], now: datetime) -> None:
+    since = _heard(hosts[-1])
+    silent_for = duration((now - since).total_seconds())
+    if len(hosts) == 1:
+        (host,) = hosts
+        subject = f"Host {host} is away"
+        text = (
+            f"The server has not heard from the host {host} for {silent_for}. Check its power, its network and its "
+            "service sweetspot-worker. Runs on this host wait or fail."
+        )
+    else:
+        subject = f"{len(hosts)} hosts are away at once since {viewers_time(since)}"
+        text = (
+            f"The server has heard from no host for {silent_for}, so the server itself, its network or Redis may be "
+            f"the cause. Check these first. Runs on the hosts wait or fail. Hosts: {_listed(hosts)}."
+        )
+    _announce(since, hosts, away=True, subject=subject, text=text)
+
+
+def _announce_back() -> bool:
+    """Whether an absence of several hosts ended."""
     was_away = Host.objects.filter(away_since__isnull=False)
     was_away.filter(state=HostState.REVOKED).update(away_since=None)
     back = was_away.filter(last_seen_at__gt=F("away_since"))
-    for host in back:
+    ended = False
+    for since in list(back.order_by("away_since").values_list("away_since", flat=True).distinct()):
         with transaction.atomic():
-            if not back.filter(pk=host.pk).update(away_since=None):
-                continue
-            assert host.last_seen_at
-            assert host.away_since
-            silent_for = duration((host.last_seen_at - host.away_since).total_seconds())
-            _announce(
-                host,
-                host.away_since,
-                away=False,
-                subject=f"Host {host} is back",
-                text=f"The server hears from the host {host} again, after {silent_for}.",
-            )
+            assert since
+            hosts = list(was_away.filter(away_since=since).select_for_update(no_key=True))
+            if was_away.filter(pk__in=[host.pk for host in hosts]).update(away_since=None):
+                _announce_back_of(hosts, since)
+                ended |= len(hosts) > 1
+    return ended
 
 
-def _announce(host: Host, since: datetime, *, away: bool, subject: str, text: str) -> None:
+def _announce_back_of(hosts: Sequence[Host], since: datetime) -> None:
+    heard = min((host for host in hosts if _heard(host) > since), key=_heard)
+    silent_for = duration((_heard(heard) - since).total_seconds())
+    if len(hosts) == 1:
+        subject = f"Host {heard} is back"
+        text = f"The server hears from the host {heard} again, after {silent_for}."
+    else:
+        subject = f"{len(hosts)} hosts were away from {viewers_time(since)} to {viewers_time(_heard(heard))}"
+        text = (
+            f"The server heard from none of these hosts for {silent_for}. Then it heard from {heard}. The server "
+            "itself, its network or Redis may have been the cause. A host that is still silent gets a notice of its "
+            f"own after {AWAY_AFTER.total_seconds() / 60:.0f} min. Hosts: {_listed(hosts)}."
+        )
+    _announce(since, hosts, away=False, subject=subject, text=text)
+
+
+def _announce(since: datetime, hosts: Sequence[Host], *, away: bool, subject: str, text: str) -> None:
+    """`hosts`: none if the notice is about the server."""
+    name = hosts[0].slug if len(hosts) == 1 else None
+    about = f"host:{hosts[0].pk}" if name else f"{len(hosts)} hosts"
     announce(
         event=Event.AWAY,
         plan=None,
-        key=f"host:{host.pk}:{'away' if away else 'back'}:{since.isoformat()}",
+        key=f"{about}:{'away' if away else 'back'}:{since.isoformat()}",
         subject=subject,
         text=text,
-        path=f"/hosts/{host.slug}/",
-        detail={"host": host.slug, "away": away, "last_seen_at": since.isoformat()},
+        path=f"/hosts/{name}/" if name else "/hosts/",
+        detail={"host": name, "hosts": [host.slug for host in hosts], "away": away, "last_seen_at": since.isoformat()},
     )
+
+
+def _heard(host: Host) -> datetime:
+    assert host.last_seen_at
+    return host.last_seen_at
+
+
+def _listed(hosts: Sequence[Host]) -> str:
+    return ", ".join(sorted(host.slug for host in hosts))

@@ -17,8 +17,7 @@ log = logging.getLogger(__name__)
 @app.task(name="webapp.notices.tasks.tick")
 def tick() -> None:
     """Every few seconds: announce ended runs and absent hosts, and send due notices."""
-    health.note("notices")
-    for step in (announce_ended_runs, watch_hosts, deliver):
+    for step in (announce_ended_runs, watch_hosts, note_heartbeat, deliver):
         try:
             step()
         except Exception:
@@ -27,6 +26,11 @@ def tick() -> None:
 
 def watch_hosts() -> None:
     announce_absent_hosts(timezone.now())
+
+
+def note_heartbeat() -> None:
+    """After `watch_hosts`, which reads when the last tick was."""
+    health.note(health.NOTICES)
 
 
 def deliver() -> None:
