@@ -26,9 +26,9 @@ from dev.console import columns
 from webapp.core.errors import Refusal
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.fitness import TargetFacts
-from webapp.plans.jobfile import read_job_file
 from webapp.plans.jobfile.jobs import Job, read_job
 from webapp.plans.jobfile.lines import read_lines
+from webapp.plans.jobfile.reader import read_job_file
 from worker.contract.workload import FioWorkload, Stream, TargetKind, TargetRef
 from worker.recipes import render
 from worker.recipes.base import RecipeError

@@ -7,8 +7,8 @@ import numpy as np
 
 from dev.truth.pages import Scenario, compared, document_of, query_of, selected, simulated
 from webapp.analysis.answer import Comparison
+from webapp.analysis.claims import Looks
 from webapp.analysis.deciding import compared_rows
-from webapp.analysis.looks import Looks
 from webapp.results.reading.rows import ResultRow
 
 FIRST, MARGIN_PERCENT = 3, 5

@@ -20,7 +20,7 @@ from statistics import fmean
 import numpy as np
 
 from dev.console import run_command, say
-from webapp.plans.stop_rule_values import least_runtime_s
+from webapp.plans.values import least_runtime_s
 from worker.contract.steadiness import Verdict, steadiness_of_rates
 from worker.contract.workload import Confidence, Settled, SteadyRounds, StopRule
 from worker.stop_rules import MIN_LOOK_S, first_window

@@ -19,7 +19,7 @@ from webapp.analysis.cells import (
     mixed_kinds,
     with_points,
 )
-from webapp.analysis.claims import contrast
+from webapp.analysis.claims import ONE_LOOK, Looks, contrast
 from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
 from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
@@ -29,7 +29,6 @@ from webapp.analysis.findings.asymmetry import are_equals
 from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.findings.directions import holds_writes_against_reads
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
-from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.mixtures import mixture_sentence, without_mixtures
 from webapp.analysis.places import equal_places
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
@@ -43,11 +42,10 @@ from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, OTHERS, FactorKind
 from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.metrics import METRICS, Metric, Missing
-from webapp.results.reading.doubts import doubts
+from webapp.results.reading.doubts import doubts, unfinished_sentences
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.rounds import rounds_sentences
-from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import SettingChange
 from worker.contract.packing import LAST_BUCKET_NS
 from worker.contract.workload import SNIA_ROUNDS

@@ -16,9 +16,11 @@ from webapp.analysis.claims import (
     NOTHING,
     OF_POINTS,
     OF_SENTENCES,
+    ONE_LOOK,
     Claim,
     Contrast,
     ContrastTest,
+    Looks,
     Pair,
     claims,
     contrast,
@@ -27,7 +29,6 @@ from webapp.analysis.claims import (
     within_variance,
 )
 from webapp.analysis.dimensions import JOINER
-from webapp.analysis.looks import ONE_LOOK, Looks
 from webapp.analysis.places import OTHER_PLACES
 from webapp.core.statistics import Ratio
 

@@ -1,7 +1,7 @@
 """Skips the repeats of a run that can no longer change an answer: `decide_percent` in its plan.
 
 All repeats are planned when a run starts. After each complete repeat on a host, the run's own questions are answered
-as its page answers them, but with the smaller p-value of several looks (`analysis.looks`). A comparison of two levels
+as its page answers them, but with the smaller p-value of several looks (`claims.Looks`). A comparison of two levels
 at one point is decided when they differ, or are equal within the margin. A point whose comparisons are all decided is
 not repeated on that host. What the run claims at its end is read from its results as always: a decision only ends the
 repeats.
@@ -19,10 +19,10 @@ from uuid import UUID
 from django.db import transaction
 
 from webapp.analysis.cells import CellKey, Measured
+from webapp.analysis.claims import Looks
 from webapp.analysis.comparing import Selected, baseline_of, cells_of, concluded_of, read_all, select_from
 from webapp.analysis.conclusions import Conclusions, GroupedCells
 from webapp.analysis.default_questions import questions_of_run
-from webapp.analysis.looks import Looks
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument

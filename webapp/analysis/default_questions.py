@@ -35,7 +35,7 @@ from webapp.plans.points import follow_from, varying
 from webapp.plans.values import Value
 from webapp.results.metrics import IOPS, default_metric
 from webapp.results.reading.filter import FACTOR_PREFIX, NOT_SET, Level, write_level
-from webapp.results.reading.measured_points import TargetPoint
+from webapp.results.reading.query import TargetPoint
 from webapp.results.reading.rows import ResultRow
 
 Point = Mapping[str, Value]

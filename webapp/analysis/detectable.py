@@ -29,7 +29,7 @@ from webapp.core.statistics import Ratio, student_t
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
 from webapp.results.models import Result
-from webapp.results.reading.measured_points import TargetPoint
+from webapp.results.reading.query import TargetPoint
 
 POWER = 0.85
 _EACH = math.sqrt(POWER)  # of each of two conditions that hardly depend on each other

@@ -16,16 +16,19 @@ from webapp.analysis.answer import Difference, DifferenceKind
 from webapp.analysis.cells import CellKey, Grouped
 from webapp.analysis.dimensions import (
     DIMENSIONS,
+    IDENTITY,
     LABEL,
     MATCHED,
     PART,
+    VOLATILE,
     Dimension,
     FactorDimension,
+    causes,
     known_dimension,
     label_of,
     label_of_fact,
+    setting_of,
 )
-from webapp.analysis.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.analysis.question import CompareQuery
 from webapp.hosts.selectors import BESIDE, NO_LABEL, members_of
 from webapp.plans.engines import ENGINE, engine_of

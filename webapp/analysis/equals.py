@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from webapp.analysis.dimensions import LABELS, PART
-from webapp.analysis.facts import IDENTITY
+from webapp.analysis.dimensions import IDENTITY, LABELS, PART
 from webapp.plans.points import effective, point_key
 from webapp.plans.values import Value
 from webapp.results.reading.content import Point

@@ -40,8 +40,7 @@ from webapp.analysis.words import in_sentence, label_in_sentence
 from webapp.plans.document import PlanDocument
 from webapp.results.models import Origin
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.measured_points import target_points
-from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.query import ResultQuery, target_points
 from webapp.runs.models import Run, RunState
 
 RUN = "run"  # the dimension that tells both sides apart

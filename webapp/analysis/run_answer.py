@@ -36,8 +36,7 @@ from webapp.plans.load import LOAD, MAX, is_load
 from webapp.plans.streams import OF_TRIALS
 from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.measured_points import target_points
-from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.query import ResultQuery, target_points
 from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence

@@ -16,6 +16,7 @@ from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import NotFound, Refusal
 from webapp.core.tokens import hash_token
 from webapp.core.windows import Span
+from webapp.hosts.credentials import request_rotation
 from webapp.hosts.installer import install_line
 from webapp.hosts.inventory.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.keys import signing_key
@@ -40,7 +41,6 @@ from webapp.hosts.services import (
     revoke_host,
     withdraw_enrolment_token,
 )
-from webapp.hosts.tokens import request_rotation
 from worker.contract.reports import LogLevel
 
 # The rated write endurance of drives: read, enter, delete.

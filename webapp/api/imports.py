@@ -14,8 +14,15 @@ from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import NotFound, Refusal
 from webapp.imports.labels import read_labels
 from webapp.imports.selectors import files_of, refused_by_reason
-from webapp.imports.services import begin_import, check_own, end_import, read_columns, undo_import
-from webapp.imports.uploads import add_uploads, check_size
+from webapp.imports.services import (
+    add_uploads,
+    begin_import,
+    check_own,
+    check_size,
+    end_import,
+    read_columns,
+    undo_import,
+)
 from webapp.results.models import Import, ImportedFile
 
 router = Router(tags=["imports"])

@@ -13,8 +13,7 @@ from webapp.core.errors import NotFound
 from webapp.core.models import User
 from webapp.notices import services
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
-from webapp.notices.selectors import deliveries_of, subscriptions_of
-from webapp.notices.services import send_again, send_test
+from webapp.notices.services import deliveries_of, send_again, send_test, subscriptions_of
 from webapp.notices.webhook import MAX_URL
 from webapp.plans.models import Plan
 

@@ -26,7 +26,8 @@ from webapp.plans.document import (
     read,
 )
 from webapp.plans.grids import document_problems, grids_of, problem_code
-from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.preflight import EnduranceUse

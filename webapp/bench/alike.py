@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from webapp.analysis.facts import EFFECTS, setting_of
+from webapp.analysis.dimensions import EFFECTS, setting_of
 from webapp.analysis.places import CONTROLLER, DRIVE, HOST, PLACES_OF_DRIVES, PLACES_OF_HOSTS, drive_at, place_of
 from webapp.bench.products import Kind, Product
 from webapp.plans.factors import FACTORS, FactorKind

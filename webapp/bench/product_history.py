@@ -6,8 +6,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from webapp.analysis.cells import Grouped, measured
-from webapp.analysis.dimensions import label_of_fact
-from webapp.analysis.facts import VOLATILE
+from webapp.analysis.dimensions import VOLATILE, label_of_fact
 from webapp.bench.matching import Matched
 from webapp.bench.products import Product
 from webapp.bench.workloads import Panel, Workload

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.analysis.dimensions import LABELS, label_of_fact
+from webapp.analysis.dimensions import LABELS, VOLATILE, label_of_fact, setting_of
 from webapp.analysis.equals import FACTS_OF_LABELS, TABLE
-from webapp.analysis.facts import VOLATILE, setting_of
 from webapp.bench.products import Kind, Product
 from webapp.core.formatting import bytes_binary, bytes_decimal
 from webapp.plans.factors import FACTORS

@@ -13,11 +13,11 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.imports import formats, labels
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
 from webapp.imports.log_series import LOG_FORMAT, LogTrials, Trial, update_hash
 from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.reading import LeftOut, Read, Refused
+from webapp.imports.reading.limits import LeftOut, Read, Refused
+from webapp.imports.values import ImportRefused
 
 # Latencies of a file that contradict each other, and impossible dates: they are left out, and a note says so.
 

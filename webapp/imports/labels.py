@@ -13,8 +13,8 @@ from pathlib import PurePosixPath
 import msgspec
 
 from webapp.core.errors import Refusal
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement
+from webapp.imports.values import ImportRefused
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import Pattern

@@ -10,12 +10,11 @@ import msgspec
 from msgspec.structs import replace
 
 from webapp.imports import labels
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_log
 from webapp.imports.formats.fio_log import Histograms, HistogramSum, Kind, Log, LogName
 from webapp.imports.measurement import Latency, Measurement, Point
-from webapp.imports.reading import Read
-from webapp.imports.values import KIB
+from webapp.imports.reading.limits import Read
+from webapp.imports.values import KIB, ImportRefused
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 from worker.contract.packing import Histogram, merge, pack, unpack

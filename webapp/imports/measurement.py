@@ -14,8 +14,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import force_setattr
 
-from webapp.imports.errors import ImportRefused
-from webapp.imports.values import Printed
+from webapp.imports.values import ImportRefused, Printed
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 from worker.contract.packing import Histogram

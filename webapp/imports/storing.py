@@ -13,12 +13,12 @@ from django.db import connection, transaction
 from django.db.models import Max, Prefetch, QuerySet
 
 from webapp.core.errors import Refusal
-from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test, tests_of
 from webapp.imports.formats.fio_log import Kind, log_name
 from webapp.imports.log_series import ADDING, LOG_FORMAT, TOOL, Trial, has_all_rates
 from webapp.imports.measurement import Latency, Measurement
 from webapp.imports.selectors import timed_tests
+from webapp.imports.values import ImportRefused
 from webapp.plans.points import point_key
 from webapp.plans.values import Value
 from webapp.results.metrics import BANDWIDTH_STEP, IOPS_STEP, LATENCY_STEP, PERCENTILE_STEP

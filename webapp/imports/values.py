@@ -1,13 +1,34 @@
-"""Rows of CSV text by the names of their columns."""
+"""Values in the text of other tools: rows of CSV by the names of their columns, numbers, sizes, lines and factors; and
+why a file is refused."""
 
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Self
 
-from webapp.imports.errors import ImportRefused
+from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
+
+# The error of parsers and of reading files.
+
+
+class ImportRefused(Refusal):
+    """A file that cannot be imported. `reason` is a sentence: what is wrong, where, and what to do. Reports count files
+    by it, so what differs between files with the same reason is a sentence of its own, `detail`."""
+
+    def __init__(self, reason: str, detail: str = "", *, code: str = "import_refused") -> None:
+        super().__init__(code, reason)
+        self.detail = detail
+
+    @property
+    def details(self) -> tuple[str, ...]:
+        return (self.detail,) if self.detail else ()
+
+
+class ArchiveDamaged(ImportRefused):
+    """Nothing after this place of an archive can be read."""
+
 
 # Numbers, sizes, lines and factors in the text of other tools, with limits.
 

@@ -49,9 +49,8 @@ from webapp.plans.points import Point, with_defaults
 from webapp.plans.rules import NO_RULES, TRACK, AtOnce, Conditions, RuleRefused, Rules, RuleTexts, Selection
 from webapp.plans.rules import parse as parse_rules
 from webapp.plans.steps import steps_before
-from webapp.plans.stop_rule_values import LEAST_RUNTIME_S, StopRuleText
 from webapp.plans.streams import of_stream
-from webapp.plans.values import Value
+from webapp.plans.values import LEAST_RUNTIME_S, StopRuleText, Value
 from worker.contract.workload import SNIA_ROUNDS, least_s
 from worker.recipes import DEFAULT_ENGINE
 from worker.recipes.base import write_stop_rule

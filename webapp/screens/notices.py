@@ -14,8 +14,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.notices import mail, services
 from webapp.notices.models import Channel, Event, Notice, Subscription
-from webapp.notices.selectors import deliveries_of, subscriptions_of
-from webapp.notices.services import send_again, send_test
+from webapp.notices.services import deliveries_of, send_again, send_test, subscriptions_of
 from webapp.notices.webhook import MAX_URL
 from webapp.plans.models import Plan
 from webapp.screens import one_time_secrets

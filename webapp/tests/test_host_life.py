@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from webapp.hosts.credentials import request_rotation
 from webapp.hosts.models import Host, WorkerLogLine
 from webapp.hosts.services import begin_maintenance, end_maintenance, rename_host
-from webapp.hosts.tokens import request_rotation
 from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, TrialState

@@ -14,7 +14,7 @@ from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from webapp import gauges
+from webapp import probes
 from webapp.beat import Scheduler
 from webapp.celery import app
 from webapp.core import health, tally
@@ -240,12 +240,12 @@ def test_it_counts_quarantined_targets() -> None:
 
 
 def test_the_sizes_of_tables_are_measured_once_in_five_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = 3 * gauges.SIZES_FOR_S
-    monkeypatch.setattr(gauges, "monotonic", lambda: now_s)
-    gauges.measured_storage.cache_clear()
+    now_s = 3 * probes.SIZES_FOR_S
+    monkeypatch.setattr(probes, "monotonic", lambda: now_s)
+    probes.measured_storage.cache_clear()
     measured = []
     for elapsed_s in (0, 200, 299, 300):
-        now_s = 3 * gauges.SIZES_FOR_S + elapsed_s
+        now_s = 3 * probes.SIZES_FOR_S + elapsed_s
         with CaptureQueriesContext(connection) as captured:
             assert metrics()["sweetspot_database_bytes"] > 0
         measured.append(any("pg_total_relation_size" in query["sql"] for query in captured))

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES
 from webapp.analysis.claims import Influences
-from webapp.analysis.dimensions import label_of_fact
-from webapp.analysis.facts import VOLATILE
+from webapp.analysis.dimensions import VOLATILE, label_of_fact
 from webapp.core.statistics import student_t
 from webapp.results.metrics import Metric
 from webapp.results.reading.content import FACTS, Point

@@ -31,10 +31,10 @@ from webapp.plans.factors import FACTORS, closest
 from webapp.plans.points import in_order, varying
 from webapp.plans.values import Value
 from webapp.results.reading.content import Point
+from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
-from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run
 from webapp.runs.states import ENDED_RUN_STATES
 

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
 from webapp.core.logs import about, bind
+from webapp.hosts.credentials import authenticate_host
 from webapp.hosts.models import Host
 from webapp.hosts.services import EnrolRefused
 from webapp.hosts.sessions import SecondWorker
-from webapp.hosts.tokens import authenticate_host
 from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
 from worker.contract.greetings import Problem
 

@@ -16,12 +16,12 @@ from webapp.core import tally
 from webapp.core.errors import Refusal
 from webapp.core.models import Counter
 from webapp.core.throttle import Rate
+from webapp.hosts.credentials import next_token
 from webapp.hosts.installer import SCRIPT, authority, install_script, worker_wheel
 from webapp.hosts.models import Host
 from webapp.hosts.services import enrol as enrol_host
 from webapp.hosts.services import keep_log, register_host
 from webapp.hosts.sessions import claim_session
-from webapp.hosts.tokens import next_token
 from webapp.hosts.wheelhouse import built_wheelhouse
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from dev.bench.ingest.posts import AGE
 from dev.bench.ingest.simulated_hosts import SECOND, create_hosts
 from webapp.results.ingest.parse import BadItem
-from webapp.results.ingest.quota import check_samples
+from webapp.results.ingest.write import check_samples
 from webapp.runs.models import Attempt
 
 LAST = replace(SECOND, offset_ms=12 * 3600 * 1000)

@@ -16,8 +16,7 @@ from math import log, log1p
 
 from webapp.analysis.answer import BaselineRatio, DifferenceKind, Finding, FindingKind, Mark, RatioForm
 from webapp.analysis.claims import listed
-from webapp.analysis.dimensions import PRODUCTS, label_of_fact
-from webapp.analysis.facts import VOLATILE
+from webapp.analysis.dimensions import PRODUCTS, VOLATILE, label_of_fact
 from webapp.analysis.findings.curves import Charts
 from webapp.analysis.words import interval, shown
 from webapp.core.statistics import Ratio

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from scipy.special import ndtr
 
+from webapp.analysis.claims import Looks
 from webapp.analysis.deciding import resembles_itself
-from webapp.analysis.looks import Looks
 from webapp.analysis.run_answer import run_answer
 from webapp.hosts.models import Host, Target
 from webapp.plans.document import Order, PlanDocument

@@ -9,7 +9,7 @@ import pytest
 from webapp.analysis.default_questions import Chosen, choose_for, questions_of
 from webapp.plans.factors import Value
 from webapp.plans.points import applicable
-from webapp.results.reading.measured_points import TargetPoint
+from webapp.results.reading.query import TargetPoint
 
 Points = Sequence[dict[str, Value]]
 BASE: dict[str, Value] = {"runtime": 3}

@@ -13,7 +13,7 @@ from webapp.analysis.question import CompareQuery
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, metrics_of
 from webapp.hosts.inventory import ceilings
 from webapp.hosts.inventory.ceilings import Bound
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.results.models import Result, Sample, StreamRun, known
 from webapp.runs.models import Run
 from webapp.tests.factories.imports import an_import

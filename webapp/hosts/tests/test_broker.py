@@ -13,10 +13,10 @@ from django.core.management import call_command
 from webapp.celery import redis_client
 from webapp.core.tokens import hash_token
 from webapp.hosts import credentials
+from webapp.hosts.credentials import authenticate_host, next_token, request_rotation
 from webapp.hosts.models import Host
 from webapp.hosts.services import revoke_host
 from webapp.hosts.tasks import keep_broker
-from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from webapp.tests.factories.hosts import a_host, a_host_with_token
 from webapp.tests.factories.people import a_user
 from worker.contract.orders import queue_name

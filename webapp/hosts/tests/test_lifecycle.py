@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
+from webapp.hosts.credentials import authenticate_host
 from webapp.hosts.models import FormerName, Host, HostState
 from webapp.hosts.selectors import free_host_slug, host_named
 from webapp.hosts.services import (
@@ -20,7 +21,6 @@ from webapp.hosts.services import (
     rename_host,
     revoke_host,
 )
-from webapp.hosts.tokens import authenticate_host
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Trial
 from webapp.tests.factories.hosts import a_host, a_host_with_token, a_target

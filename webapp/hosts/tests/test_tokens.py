@@ -6,9 +6,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from webapp.core.errors import Refusal
+from webapp.hosts.credentials import authenticate_host, next_token, request_rotation
 from webapp.hosts.models import Host
 from webapp.hosts.services import revoke_host
-from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from webapp.tests.factories.hosts import a_host_with_token
 from webapp.worker_api.tests.posting import post, problem
 from webapp.worker_api.tests.registering import register

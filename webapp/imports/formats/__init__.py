@@ -11,7 +11,6 @@ from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import (
     bench_sh,
     bm_flash,
@@ -42,6 +41,7 @@ from webapp.imports.formats import (
     yabs,
 )
 from webapp.imports.measurement import Measurement
+from webapp.imports.values import ImportRefused
 
 HEAD_CHARACTERS = 64 * 1024
 PLAIN_CSV = "plain-csv"

@@ -6,9 +6,8 @@ differs between its versions (64 KiB, 512 KiB) and is not printed.
 
 import re
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import lines, number, sorted_factors
+from webapp.imports.values import ImportRefused, lines, number, sorted_factors
 from worker.contract.items import Direction
 
 TOOL = "bench.sh"

@@ -6,9 +6,8 @@ A cell without figures is a gap in the table, not a measurement. The form is tha
 
 import re
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import GIB, KIB, MIB, lines, number, size, sorted_factors
+from webapp.imports.values import GIB, KIB, MIB, ImportRefused, lines, number, size, sorted_factors
 from worker.contract.items import Direction
 
 TOOL = "bm-flash"

@@ -11,9 +11,8 @@ import io
 import re
 from collections.abc import Sequence
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import GIB, KIB, MIB, MS, SECOND, US, lines, number, size, sorted_factors
+from webapp.imports.values import GIB, KIB, MIB, MS, SECOND, US, ImportRefused, lines, number, size, sorted_factors
 from worker.contract.items import Direction
 
 TOOL = "bonnie++"

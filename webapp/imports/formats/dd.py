@@ -13,9 +13,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import lines, number, sorted_factors, whole
+from webapp.imports.values import ImportRefused, lines, number, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -10,9 +10,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MEGABYTE, US, lines, number, size, sorted_factors, whole
+from webapp.imports.values import MEGABYTE, US, ImportRefused, lines, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

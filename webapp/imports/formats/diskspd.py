@@ -11,9 +11,8 @@ from typing import TypedDict
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MS, lines, number, size, sorted_factors, whole
+from webapp.imports.values import MS, ImportRefused, lines, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import diskspd
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MS, lines, mix, number, size, sorted_factors, whole
+from webapp.imports.values import MS, ImportRefused, lines, mix, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

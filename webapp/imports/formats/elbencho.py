@@ -10,9 +10,8 @@ from datetime import datetime
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MIB, US, fields, lines, number, rows, sorted_factors, whole
+from webapp.imports.values import MIB, US, ImportRefused, fields, lines, number, rows, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

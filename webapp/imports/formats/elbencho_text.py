@@ -10,9 +10,20 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MEGABYTE, MIB, MS, SECOND, US, lines, number, size, sorted_factors, whole
+from webapp.imports.values import (
+    MEGABYTE,
+    MIB,
+    MS,
+    SECOND,
+    US,
+    ImportRefused,
+    lines,
+    number,
+    size,
+    sorted_factors,
+    whole,
+)
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -4,9 +4,20 @@ Units: `MB/s` is MiB/s and latencies are µs (ezfio.py, RunTest: IOPS x block si
 sum of reads and writes, so a mixed test is one measurement without a direction. A test with 0 IOPS was skipped.
 """
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import MIB, US, Row, fields, lines, number, optional, rows, sorted_factors, whole
+from webapp.imports.values import (
+    MIB,
+    US,
+    ImportRefused,
+    Row,
+    fields,
+    lines,
+    number,
+    optional,
+    rows,
+    sorted_factors,
+    whole,
+)
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -16,9 +16,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import KIB, US, lines, number, whole
+from webapp.imports.values import KIB, US, ImportRefused, lines, number, whole
 from webapp.results.reading.doubts import BESIDE_JOBS
 from worker.contract.items import Direction
 

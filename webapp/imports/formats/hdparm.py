@@ -6,9 +6,8 @@ The rate is the printed one. `-T` measures memory, not the drive; its name here 
 
 import re
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import KIB, MIB, lines, number, sorted_factors
+from webapp.imports.values import KIB, MIB, ImportRefused, lines, number, sorted_factors
 from worker.contract.items import Direction
 
 TOOL = "hdparm"

@@ -7,12 +7,12 @@ managers and workers.
 
 from collections.abc import Mapping
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
 from webapp.imports.values import (
     MEGABYTE,
     MIB,
     MS,
+    ImportRefused,
     Row,
     fields,
     lines,

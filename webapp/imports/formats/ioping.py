@@ -7,9 +7,8 @@ before 0.9 do not print whether they read or wrote; they are not imported.
 
 import re
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import KIB, MS, SECOND, US, Printed, lines, number, sorted_factors
+from webapp.imports.values import KIB, MS, SECOND, US, ImportRefused, Printed, lines, number, sorted_factors
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

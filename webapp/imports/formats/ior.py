@@ -8,9 +8,8 @@ on) are those of the transfers alone, without open and close; they are kept as m
 import re
 from collections.abc import Iterator, Mapping
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import KIB, MIB, lines, number, sorted_factors, whole
+from webapp.imports.values import KIB, MIB, ImportRefused, lines, number, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import KIB, lines, number, size, sorted_factors, whole
+from webapp.imports.values import KIB, ImportRefused, lines, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

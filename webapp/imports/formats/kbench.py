@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import KIB, lines, number, size, sorted_factors
+from webapp.imports.values import KIB, ImportRefused, lines, number, size, sorted_factors
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -6,9 +6,8 @@ printResults). A transaction is no I/O, so there are no IOPS.
 
 import re
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import lines, number
+from webapp.imports.values import ImportRefused, lines, number
 
 TOOL = "pgbench"
 _ACTUAL = "number of transactions actually processed"

@@ -10,9 +10,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import GIB, KIB, MEGABYTE, MIB, MS, SECOND, US, Row, fields, lines, number, rows
+from webapp.imports.values import (
+    GIB,
+    KIB,
+    MEGABYTE,
+    MIB,
+    MS,
+    SECOND,
+    US,
+    ImportRefused,
+    Row,
+    fields,
+    lines,
+    number,
+    rows,
+)
 from webapp.plans.factors import FACTORS
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.items import Direction

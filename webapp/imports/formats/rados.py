@@ -8,9 +8,8 @@ many objects in flight (`-t`), which the text of a read does not state. `rand` a
 import re
 from collections.abc import Iterator
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, with_repeats
-from webapp.imports.values import SECOND, Printed, lines, number, sorted_factors, whole
+from webapp.imports.values import SECOND, ImportRefused, Printed, lines, number, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

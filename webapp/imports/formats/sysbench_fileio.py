@@ -12,9 +12,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, Point, with_repeats
-from webapp.imports.values import MIB, MS, SECOND, lines, number, size, sorted_factors, whole
+from webapp.imports.values import MIB, MS, SECOND, ImportRefused, lines, number, size, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

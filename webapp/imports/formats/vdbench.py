@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Latency, Measurement, Point, with_repeats
-from webapp.imports.values import MIB, MS, Row, lines, mix, number, sorted_factors
+from webapp.imports.values import MIB, MS, ImportRefused, Row, lines, mix, number, sorted_factors
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -7,9 +7,8 @@ and request sizes are bytes.
 import re
 from collections.abc import Mapping
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import MEGABYTE, lines, number, sorted_factors, whole
+from webapp.imports.values import MEGABYTE, ImportRefused, lines, number, sorted_factors, whole
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

@@ -10,9 +10,8 @@ from statistics import median
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.measurement import Measurement, with_repeats
-from webapp.imports.values import Printed, lines, number, size, sorted_factors
+from webapp.imports.values import ImportRefused, Printed, lines, number, size, sorted_factors
 from worker.contract.items import Direction
 
 TOOL = "YABS"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
+from webapp.imports.values import ImportRefused
 
 MIB = 1024**2
 _UNPACKED_FREE = 64 * MIB  # of a reading, besides `ratio` times the bytes on disk

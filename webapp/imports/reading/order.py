@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from typing import Self
 
-from webapp.imports.formats.fio_log.series import log_name
+from webapp.imports.formats.fio_log import log_name
 from webapp.imports.reading.limits import LeftOut, Read, Refused
 
 _NUMBER = re.compile(r"[0-9]{1,18}")

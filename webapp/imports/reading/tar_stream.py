@@ -8,9 +8,9 @@ Sources: POSIX.1-2017, pax, "ustar Interchange Format" and "pax Header Block"; t
 
 from collections.abc import Iterator
 
-from webapp.imports.errors import ArchiveDamaged
 from webapp.imports.reading.limits import Budget
 from webapp.imports.reading.unpacking import Stream
+from webapp.imports.values import ArchiveDamaged
 
 BLOCK = 512
 _SKIPPED = 64 * 1024  # bytes in one step

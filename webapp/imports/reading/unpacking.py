@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Callable
 from typing import Protocol, cast
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.reading.limits import Budget
+from webapp.imports.values import ImportRefused
 
 _STEP = 64 * 1024
 _PACKED_STEP = 16 * 1024  # each part of a packed file copies the rest of its step

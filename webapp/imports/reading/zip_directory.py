@@ -16,10 +16,10 @@ from typing import IO, NamedTuple
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.reading.limits import Budget
 from webapp.imports.reading.order import in_order
 from webapp.imports.reading.unpacking import New, Stream, Unpacked, bzip2, deflate
+from webapp.imports.values import ImportRefused
 
 _LOCAL, _ENTRY, _END, _END_64, _LOCATOR_64 = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"PK\x06\x06", b"PK\x06\x07"
 _SEARCHED = 66 * 1024  # the end has at most 22 bytes and a comment of 64 KiB

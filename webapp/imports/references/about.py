@@ -11,8 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.plain_csv import factor, is_field
+from webapp.imports.values import ImportRefused
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.values import Value
 

@@ -11,14 +11,13 @@ from pathlib import Path
 import msgspec
 
 from webapp.imports import formats
-from webapp.imports.errors import ImportRefused
 from webapp.imports.files import FileRead, Test
 from webapp.imports.formats.plain_csv import direction, figures, is_field
 from webapp.imports.measurement import Latency, Measurement
 from webapp.imports.references import about
 from webapp.imports.references.about import RESERVED, ReferenceDamaged, label_problem, line_of, text_of
 from webapp.imports.services import Published, remove_references, store_reference
-from webapp.imports.values import fields, lines, number
+from webapp.imports.values import ImportRefused, fields, lines, number
 from webapp.plans.values import Value
 
 # The reference library: published tables as data files of ours, `data/<slug>/`.

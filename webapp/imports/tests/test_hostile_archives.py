@@ -10,13 +10,11 @@ from pathlib import Path
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from webapp.imports.reading import LeftOut, Limits, Read, Refused, read, read_in_turn
-from webapp.imports.reading.contents import content
-from webapp.imports.reading.limits import MIB, Budget
-from webapp.imports.services import begin_import
+from webapp.imports.reading.contents import content, read, read_in_turn
+from webapp.imports.reading.limits import MIB, Budget, LeftOut, Limits, Read, Refused
+from webapp.imports.services import LIMITS, MAX_REFUSED, add_uploads, begin_import
 from webapp.imports.storing import BATCH
 from webapp.imports.tests.hostile_archives import ATTACKS, extended, header, record, sparse_members
-from webapp.imports.uploads import LIMITS, MAX_REFUSED, add_uploads
 from webapp.tests.peak import measured_cost
 
 MAX_CPU_S = 6.0  # usually below 1; some attacks took hours

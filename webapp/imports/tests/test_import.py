@@ -16,7 +16,7 @@ from webapp.analysis.trial_metrics import totals
 from webapp.core.errors import Refusal
 from webapp.core.models import Role
 from webapp.imports.formats.tests.examples import DATA
-from webapp.imports.reading import Read, Refused
+from webapp.imports.reading.limits import Read, Refused
 from webapp.imports.selectors import refused_by_reason, results_of
 from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
 from webapp.imports.storing import Store

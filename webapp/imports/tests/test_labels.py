@@ -3,9 +3,9 @@ import time
 import msgspec
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.labels import apply, match, suggest
 from webapp.imports.measurement import Measurement
+from webapp.imports.values import ImportRefused
 from webapp.plans.values import Value
 from worker.contract.items import Direction
 

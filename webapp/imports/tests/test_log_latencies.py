@@ -9,7 +9,8 @@ import pytest
 from webapp.imports.files import read_files
 from webapp.imports.formats import fio_json
 from webapp.imports.formats.tests.examples import DATA
-from webapp.imports.reading import Read, Refused, read
+from webapp.imports.reading.contents import read
+from webapp.imports.reading.limits import Read, Refused
 from webapp.imports.reading.order import in_order
 from webapp.imports.selectors import results_of
 from webapp.imports.services import add_found, add_paths, begin_import

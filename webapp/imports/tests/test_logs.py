@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from webapp.imports.formats.tests.examples import DATA
-from webapp.imports.reading import Limits, Read, Refused
+from webapp.imports.reading.limits import Limits, Read, Refused
 from webapp.imports.selectors import refused_by_reason
 from webapp.imports.services import add_found, add_paths, begin_import, end_import, undo_import
 from webapp.imports.storing import INCOMPLETE, Stored

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from webapp.imports.reading import LeftOut, Limits, Read, Refused, read, read_all
+from webapp.imports.reading.contents import read, read_all
+from webapp.imports.reading.limits import LeftOut, Limits, Read, Refused
 
 Pack = Callable[[bytes], bytes]
 TEXT = b"iops,pattern\n1,randread\n"
@@ -376,7 +377,8 @@ def test_the_memory_stays_below_350_mb(tmp_path: Path) -> None:
             archive.addfile(entry, io.BytesIO(text))
     program = (
         "import django, re, sys; django.setup(); from pathlib import Path\n"
-        "from webapp.imports.files import read_files; from webapp.imports.reading import Limits, read\n"
+        "from webapp.imports.files import read_files; from webapp.imports.reading.contents import read\n"
+        "from webapp.imports.reading.limits import Limits\n"
         "read = read_files(read(Path(sys.argv[1]), Limits(ratio=10_000)), '', {})\n"
         # ru_maxrss would also count the process of the tests, before exec
         "print(*(one.reason for one in read), re.search(r'VmHWM:\\s*(\\d+)', Path('/proc/self/status').read_text())[1])"

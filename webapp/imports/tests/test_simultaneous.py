@@ -7,7 +7,7 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.imports.services import add_found, begin_import
 from webapp.results.models import Import, ImportedFile, Origin, Result
 from webapp.tests.factories.imports import PLAIN

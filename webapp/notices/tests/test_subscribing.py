@@ -8,7 +8,6 @@ from django.db import connection
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
 from webapp.core.services import set_email
-from webapp.gauges import exposition
 from webapp.notices import services
 from webapp.notices.models import Channel, Event, Failure, Notice, Subscription
 from webapp.notices.services import (
@@ -21,6 +20,7 @@ from webapp.notices.services import (
 )
 from webapp.notices.tests.receivers import Mailbox
 from webapp.notices.webhook import sealed, unsealed
+from webapp.probes import exposition
 from webapp.tests.factories.notices import a_notice, a_plan, a_subscription
 from webapp.tests.factories.people import a_user
 from webapp.tests.threads import at_once

@@ -21,7 +21,6 @@ from webapp.plans.engines.fio_options import FACTORS as OPTIONS
 from webapp.plans.engines.fio_options import NAMES as OPTION_NAMES
 from webapp.plans.load import LOAD, RAMP_S, LoadShare, is_share
 from webapp.plans.setting_rows import Factor, FactorKind
-from webapp.plans.stop_rule_values import StopRuleText, least_runtime_s
 from webapp.plans.values import (
     BLOCK,
     BlockRange,
@@ -30,10 +29,12 @@ from webapp.plans.values import (
     Count,
     Duration,
     Size,
+    StopRuleText,
     Switch,
     Token,
     Value,
     Whole,
+    least_runtime_s,
 )
 from worker.contract.workload import (
     BlockShare,

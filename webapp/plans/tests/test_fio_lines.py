@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from webapp.plans.expand import expand
-from webapp.plans.jobfile import JobFileError, read_job_file, write_job_file
+from webapp.plans.jobfile.lines import JobFileError
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.tests.fio_lines import READ, TAKEN
 from webapp.plans.tests.helpers import GIB, device, directory
 from worker.contract.workload import Stream, TargetKind, TargetRef

@@ -10,7 +10,8 @@ from webapp.plans.estimate import estimate, outline
 from webapp.plans.expand import expand
 from webapp.plans.goal import EXAMPLE, LEAST_BUDGET, SUFFIXES, Goal, GoalRefused, budget_of, read_goal
 from webapp.plans.grids import document_problems
-from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.part_levels import PLAN_PROBLEM
 from webapp.plans.search_space import spaces_of, within_budget
 from webapp.plans.tests.helpers import device, directory, document, part

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from webapp.plans.document import Order, export_plan, import_plan
 from webapp.plans.expand import expand
-from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.jobfile.reader import MAX_BYTES
+from webapp.plans.jobfile.lines import JobFileError
+from webapp.plans.jobfile.reader import MAX_BYTES, read_job_file
 from webapp.plans.tests.helpers import device, directory
 from worker.recipes.fio.options import ALLOWED
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from webapp.plans.jobfile import JobFileError, read_job_file
+from webapp.plans.jobfile.lines import JobFileError
+from webapp.plans.jobfile.reader import read_job_file
 
 COMMAND = "fio --direct=1 --size=1m --name=a --rw=randread --bs=8k --name=b --rw=write"
 

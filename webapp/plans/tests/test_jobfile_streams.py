@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import expand
 from webapp.plans.grids import document_problems, part_grid
-from webapp.plans.jobfile import JobFileError, read_job_file, write_job_file
-from webapp.plans.jobfile.lines import MAX_BYTES, MAX_FILES
+from webapp.plans.jobfile.lines import MAX_BYTES, MAX_FILES, JobFileError
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.tests.helpers import directory
 from worker.recipes.fio.options import ALLOWED, DEFAULTS
 

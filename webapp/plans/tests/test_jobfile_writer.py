@@ -11,7 +11,8 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Order, Part, PlanDocument, import_plan
 from webapp.plans.factors import CHANGE
 from webapp.plans.grids import document_problems, part_grid
-from webapp.plans.jobfile import parts_unfit_for_job_files, read_job_file, write_job_file
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import parts_unfit_for_job_files, write_job_file
 from webapp.plans.points import point_key
 from webapp.plans.services import BUILTIN
 from webapp.plans.tests.helpers import document, part

@@ -9,7 +9,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PartStream, PlanDocument, export_plan, import_plan
 from webapp.plans.expand import PlannedTrial, expand
 from webapp.plans.grids import document_problems
-from webapp.plans.jobfile import write_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.load import MAX, MAX_JOBS, MORE_JOBS, RAMP_S, asked_iops, fio_workload, is_share, open_loop
 from webapp.plans.load_points import at_maximum, shares_of
 from webapp.plans.points import point_key

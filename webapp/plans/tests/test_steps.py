@@ -11,7 +11,8 @@ from webapp.plans.expand import Expansion, expand
 from webapp.plans.expected_time import PREFILL_BYTES_PER_S
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import document_problems
-from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.points import steps_of
 from webapp.plans.preflight import destroys
 from webapp.plans.steps import Preparation, StepsBefore, StepTexts, steps_before

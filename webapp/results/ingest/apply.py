@@ -10,9 +10,8 @@ from typing import Any
 import msgspec
 
 from webapp.results.ingest.parse import BadItem, Changes
-from webapp.results.ingest.quota import check_command, check_configuration, check_purged
 from webapp.results.ingest.results import new_results
-from webapp.results.ingest.write import moment
+from webapp.results.ingest.write import check_command, check_configuration, check_purged, moment
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.results.reading.content import CONTROLLER_FACT, without_device_names
 from webapp.runs.dispatch.ending import lock_trial

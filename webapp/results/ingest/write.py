@@ -1,7 +1,7 @@
 """Step 4: write the changes, one statement for each table; samples by COPY."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -9,13 +9,24 @@ from uuid import UUID
 
 from django.db import connection, transaction
 from django.db.models import Model
+from django.utils import timezone
 
 from webapp.results.ingest.parse import BadItem, Changes
-from webapp.results.ingest.quota import check_rows, check_samples
-from webapp.results.models import NO_IO, Attachment, Configuration, KernelLine, Result, Sample, StreamRun, known
+from webapp.results.models import (
+    NO_IO,
+    Attachment,
+    Configuration,
+    DriveReading,
+    KernelLine,
+    Result,
+    Sample,
+    StreamRun,
+    known,
+)
 from webapp.results.retention import SUMMARY, ensure_partition
 from webapp.results.rounds import after_results
 from webapp.runs.dispatch.ending import end_attempt
+from webapp.runs.dispatch.orders import longest_limit_s
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.reasons import message_fields
 from worker.contract.items import Direction, DirectionSample
@@ -23,6 +34,73 @@ from worker.contract.items import Sample as SampleItem
 from worker.contract.packing import Histogram, pack
 from worker.contract.reports import Batch
 from worker.contract.steadiness import Steadiness, Timed, least_steady, steadiness, steadiness_in
+
+# Limits on the data of one attempt, so that a stolen token of a host cannot fill the database.
+#
+# A host has as many attempts as the server gives it orders.
+
+# Of each table besides the samples. A worker sends at most 200 lines of the kernel's log.
+MAX_ROWS: Mapping[type[Model], int] = {SettingChange: 10_000, KernelLine: 1_000, DriveReading: 1_000}
+MAX_FACTS_LENGTH = 1024 * 1024  # of a configuration; sixteen targets of fifty drives each have about 800 kB
+MAX_COMMAND_LENGTH = 64 * 1024
+MAX_PURGED = 300  # drives
+SHORT_MS = 250  # a sample is about a second long; shorter ones are counted
+MAX_SAMPLES_PER_S = 4
+SLACK_S = 60
+
+
+def check_samples(attempt: Attempt, samples: Sequence[SampleItem]) -> None:
+    """Refuse samples after the possible end of the trial, and too many samples per second. Raises BadItem."""
+    last_s = max(sample.offset_ms for sample in samples) / 1000
+    elapsed_s = (timezone.now() - attempt.created_at).total_seconds()
+    if last_s > elapsed_s + SLACK_S and last_s > _limit_s(attempt):
+        raise BadItem(f"A sample ends {last_s:.0f} s after the start, but the trial cannot have lasted so long.")
+    if min(sample.length_ms for sample in samples) < SHORT_MS:
+        _check_short(attempt, samples, last_s)
+
+
+def _limit_s(attempt: Attempt) -> float:
+    trial = attempt.trial
+    if trial is None:
+        return 0
+    return longest_limit_s(trial) + SLACK_S
+
+
+def _check_short(attempt: Attempt, samples: Sequence[SampleItem], last_s: float) -> None:
+    streams = {sample.stream for sample in samples}
+    stored = Sample.objects.filter(attempt=attempt.pk, stream__in=streams).values("stream", "offset_ms").distinct()
+    if stored.count() + len(samples) > len(streams) * (MAX_SAMPLES_PER_S * last_s + 100):
+        raise BadItem("There are too many samples for the time that the trial lasted.")
+
+
+def check_rows(attempt: Attempt, model: type[Model], new: int) -> None:
+    """Raises BadItem."""
+    if model._default_manager.filter(attempt=attempt.pk).count() + new > MAX_ROWS[model]:
+        raise BadItem(f"The attempt has reported more than {MAX_ROWS[model]} {model._meta.verbose_name_plural}.")
+
+
+def check_configuration(attempt: Attempt, digest: str, text: str) -> None:
+    """An attempt has one configuration: others would be stored too, with no stream that refers to them.
+
+    Raises BadItem.
+    """
+    if len(text) > MAX_FACTS_LENGTH:
+        raise BadItem(f"The configuration has {len(text)} characters; at most {MAX_FACTS_LENGTH}.")
+    if attempt.configuration_digest not in ("", digest):
+        raise BadItem("The attempt has reported another configuration before.")
+
+
+def check_command(command: Collection[str]) -> None:
+    """Raises BadItem."""
+    if sum(map(len, command)) + len(command) > MAX_COMMAND_LENGTH:
+        raise BadItem(f"The command of a stream has more than {MAX_COMMAND_LENGTH} characters.")
+
+
+def check_purged(purged: Collection[object]) -> None:
+    """Raises BadItem."""
+    if len(purged) >= MAX_PURGED:
+        raise BadItem(f"The attempt has reported more than {MAX_PURGED} purged drives.")
+
 
 # The worker's clock: its error, and its times as datetimes.
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from webapp.core.models import Counter
 from webapp.core.services import counted
 from webapp.hosts.models import Host
-from webapp.results.ingest import quota
+from webapp.results.ingest import write
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Sample, StreamRun
@@ -67,7 +67,7 @@ def test_it_takes_a_last_sample_of_a_moment(running: tuple[Host, Attempt]) -> No
 def test_it_takes_a_limited_number_of_other_rows(
     running: tuple[Host, Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota, "MAX_ROWS", {SettingChange: 5})
+    monkeypatch.setattr(write, "MAX_ROWS", {SettingChange: 5})
     host, attempt = running
     record = SettingRecord(at=AT, name="scheduler", device="sda", before="a", asked="b", observed="b")
     assert say(host, attempt, (2, (record,) * 5)).refusal is None
@@ -115,7 +115,7 @@ def test_it_takes_no_command_of_a_size_that_no_stream_needs() -> None:
 def test_it_takes_a_limited_number_of_purged_drives(
     running: tuple[Host, Attempt], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quota, "MAX_PURGED", 2)
+    monkeypatch.setattr(write, "MAX_PURGED", 2)
     assert say(*running, (2, (PURGED, PURGED))).refusal is None
     reply = say(*running, (3, (PURGED,)))
     assert reply.refusal

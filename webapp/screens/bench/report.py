@@ -23,8 +23,8 @@ from webapp.bench.specifications import Specification
 from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
 from webapp.hosts.inventory.ceilings import Bound
+from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.rows import ResultRow
-from webapp.results.unfinished import unfinished_sentences
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table
 from webapp.screens.bench.rows import ShownCell, in_place_of_values

@@ -33,7 +33,7 @@ from webapp.imports.selectors import results_of
 from webapp.results.metrics import Metric
 from webapp.results.models import Import, Result
 from webapp.results.reading.filter import FACTOR_PREFIX
-from webapp.results.reading.measured_points import MAX_RESULTS_READ
+from webapp.results.reading.query import MAX_RESULTS_READ
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.explore.resolve import TABLE, TABLE_LABEL, Resolved, metric_of, resolved
 from webapp.screens.explore.shown import sentences_of

@@ -22,8 +22,7 @@ from webapp.results.reading.filter import (
     read_filter,
     write_level,
 )
-from webapp.results.reading.measured_points import MAX_RESULTS_READ, target_points
-from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.query import MAX_RESULTS_READ, ResultQuery, target_points
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.selectors import newest_import, newest_run
 from webapp.screens.explore.revision import Fitted, fitted, still_there

@@ -65,8 +65,7 @@ from webapp.results.models import Origin
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, ResultFilter
 from webapp.results.reading.filter import KEYS as FILTER_KEYS
-from webapp.results.reading.measured_points import points_of
-from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.query import ResultQuery, points_of
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.access import page, person
 from webapp.screens.bench.address import bench_of_series

@@ -18,6 +18,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.tokens import hash_token
 from webapp.core.windows import DAYS, Span, time_zone
+from webapp.hosts.credentials import request_rotation
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
 from webapp.hosts.maintenance_windows import (
@@ -42,7 +43,6 @@ from webapp.hosts.services import (
     revoke_host,
     withdraw_enrolment_token,
 )
-from webapp.hosts.tokens import request_rotation
 from webapp.hosts.wheelhouse import COMMAND, built_wheelhouse
 from webapp.runs.actions.host_actions import inventory_now
 from webapp.runs.dispatch.dispatcher import dispatch_host

@@ -15,8 +15,15 @@ from webapp.imports.formats import PLAIN_CSV, plain_csv
 from webapp.imports.formats.fio_log import log_name
 from webapp.imports.labels import read_labels
 from webapp.imports.measurement import Measurement
-from webapp.imports.services import begin_import, check_own, end_import, read_columns, undo_import
-from webapp.imports.uploads import add_uploads, check_size
+from webapp.imports.services import (
+    add_uploads,
+    begin_import,
+    check_own,
+    check_size,
+    end_import,
+    read_columns,
+    undo_import,
+)
 from webapp.plans.factors import FACTORS
 from webapp.results.metrics import METRICS
 from webapp.results.models import Import

@@ -18,7 +18,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.selectors import people_list, tokens_of
 from webapp.core.services import MAX_EMAIL_LENGTH
-from webapp.notices.selectors import subscriptions_of
+from webapp.notices.services import subscriptions_of
 from webapp.schedules.models import Schedule
 from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, person

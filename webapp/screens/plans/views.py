@@ -24,7 +24,9 @@ from webapp.hosts.models import Target
 from webapp.plans.document import MAX_BYTES, PlanDocument, differences, export_plan, import_plan, read
 from webapp.plans.factor_warnings import factor_warnings
 from webapp.plans.grids import PartGrid, grids_of
-from webapp.plans.jobfile import MAX_FILES, JobFileError, parts_unfit_for_job_files, read_job_file, write_job_file
+from webapp.plans.jobfile.lines import MAX_FILES, JobFileError
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import parts_unfit_for_job_files, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import in_order
 from webapp.plans.services import copy_plan, delete_plan, restore_version, undelete_plan

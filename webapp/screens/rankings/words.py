@@ -17,8 +17,7 @@ from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, latency, ratio
 from webapp.results.metrics import IOPS
-from webapp.results.reading.doubts import waited
-from webapp.results.unfinished import unfinished_sentences
+from webapp.results.reading.doubts import unfinished_sentences, waited
 
 KINDS = {Ranked.DRIVE: "drive", Ranked.CONTROLLER: "controller", Ranked.HOST: "host", Ranked.LAYOUT: "layout"}
 NAMED = 2  # entries that a headline names

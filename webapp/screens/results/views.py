@@ -15,8 +15,7 @@ from webapp.core.table_files import file_response
 from webapp.plans.factors import FACTORS
 from webapp.results.export import results_table
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter
-from webapp.results.reading.measured_points import points_of
-from webapp.results.reading.query import MAX_COUNTED, Page, ResultQuery, Sort, read_sort
+from webapp.results.reading.query import MAX_COUNTED, Page, ResultQuery, Sort, points_of, read_sort
 from webapp.results.reading.rows import ResultRow
 from webapp.results.selectors import remember_columns, remembered_columns
 from webapp.screens.access import own_action, page, person

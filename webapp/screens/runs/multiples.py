@@ -24,8 +24,7 @@ from webapp.pictures.axes import Scale
 from webapp.plans.factors import CHANGE, FACTORS
 from webapp.plans.points import follow_from, varying
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.reading.measured_points import target_points
-from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.query import ResultQuery, target_points
 from webapp.runs.models import Run
 
 MOST_FACTORS, MOST_ROWS, MOST_COLUMNS, MOST_LINES, MOST_TICKS = 2, 6, 4, 4, 5

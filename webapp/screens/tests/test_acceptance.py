@@ -17,8 +17,8 @@ from webapp.imports.references.reading import load_references
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_run
 from webapp.results.models import Import, Result, known
+from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.rows import read_rows
-from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import FurtherTarget, Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import

@@ -27,7 +27,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import begin_maintenance, end_maintenance, rename_host
 from webapp.imports.files import FileRead, read_files
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.imports.services import Published, remove_references, store_reference, undo_import
 from webapp.plans.document import read
 from webapp.plans.models import Plan

@@ -15,7 +15,7 @@ from webapp.analysis.models import ImportFindings
 from webapp.imports.files import FileRead
 from webapp.imports.files import Test as ImportedTest
 from webapp.imports.measurement import Measurement
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.imports.services import add_found, add_read, begin_import, end_import
 from webapp.results.models import Import
 from webapp.screens import tasks

@@ -12,8 +12,8 @@ from django.test import Client
 
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
-from webapp.imports import uploads
-from webapp.imports.reading import Limits
+from webapp.imports import services
+from webapp.imports.reading.limits import Limits
 from webapp.imports.services import begin_import
 from webapp.results.models import Import, ImportState, Result
 from webapp.tests.factories.imports import PLAIN, an_import
@@ -176,7 +176,7 @@ def test_files_and_reasons_are_listed(viewer: Client) -> None:
 
 
 def test_the_limits_count_all_files_of_a_request(operator: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "LIMITS", Limits(files=2))
+    monkeypatch.setattr(services, "LIMITS", Limits(files=2))
     files = [a_file(f"{n}.csv", f"direction,iops\nread,{n + 1}\n") for n in range(5)]
     operator.post("/imports/new/", {"title": "Lab", "file": files})
     assert Result.objects.count() == 2

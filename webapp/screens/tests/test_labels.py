@@ -8,7 +8,7 @@ from django.test import Client
 
 from webapp.analysis.default_questions import choose_for
 from webapp.plans.factors import Value
-from webapp.results.reading.measured_points import TargetPoint
+from webapp.results.reading.query import TargetPoint
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.plans import first_look

@@ -14,8 +14,8 @@ from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.orders import shuffle
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.results.models import Import, Result
+from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.rows import read_rows
-from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.imports import an_import

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from webapp.analysis.services import save_comparison
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.imports.services import add_found, begin_import
 from webapp.results.models import Import
 from webapp.runs.models import Note

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from webapp.core import health
 from webapp.core.models import Heartbeat
-from webapp.gauges import exposition, measured_storage
+from webapp.probes import exposition, measured_storage
 from webapp.results.retention import ensure_partition
 from webapp.runs.models import Run
 from webapp.storage import sizes

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from webapp.core.models import User
-from webapp.imports.reading import Read
+from webapp.imports.reading.limits import Read
 from webapp.imports.services import add_found, begin_import, end_import
 from webapp.results.models import Import
 

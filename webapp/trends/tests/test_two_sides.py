@@ -12,8 +12,8 @@ from webapp.imports.references.reading import load_references
 from webapp.plans.values import Value
 from webapp.results.metrics import Missing
 from webapp.results.models import Import, Result, StreamRun
+from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.filter import ResultFilter
-from webapp.results.unfinished import unfinished_sentences
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import

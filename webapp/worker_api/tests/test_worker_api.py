@@ -12,9 +12,9 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.core import tally
+from webapp.hosts.credentials import request_rotation
 from webapp.hosts.models import HostState
 from webapp.hosts.services import revoke_host
-from webapp.hosts.tokens import request_rotation
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.tests.factories.hosts import a_host_with_token, a_target
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample

@@ -2,9 +2,9 @@
 
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import elbencho_text, ior, kbench, rados
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

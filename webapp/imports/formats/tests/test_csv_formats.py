@@ -2,9 +2,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import elbencho, ezfio, iometer, plain_csv, vdbench
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webapp.imports import formats
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import FORMATS
 from webapp.imports.formats.fio_log import HistogramSum, Kind, Log, series
 from webapp.imports.formats.tests.examples import DATA, EXAMPLES, IDS
 from webapp.imports.measurement import Measurement
+from webapp.imports.values import ImportRefused
 
 MOST_SECONDS = 2.0
 _TOKENS = [

@@ -1,8 +1,8 @@
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import dd, hdparm
 from webapp.imports.formats.tests.examples import parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import disk_mark, diskspd, diskspd_xml, ioping
 from webapp.imports.formats.tests.examples import parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_json
-from webapp.imports.formats.fio_json.latency import bin_value
+from webapp.imports.formats.fio_json_document import bin_value
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from webapp.results.reading.doubts import CONTRADICTION, JOB_ERROR
 from worker.contract.items import Direction
 

@@ -1,8 +1,8 @@
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_log import Histograms, HistogramSum, Kind, Log, log_name, series, sniff
 from webapp.imports.formats.tests.examples import text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

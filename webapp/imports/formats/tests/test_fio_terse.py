@@ -1,8 +1,8 @@
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_terse
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from webapp.imports import formats
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import fio_text
-from webapp.imports.formats.fio_text.output import amount
+from webapp.imports.formats.fio_text_output import amount
 from webapp.imports.formats.tests.examples import only, parsed, text
 from webapp.imports.measurement import Measurement
+from webapp.imports.values import ImportRefused
 from webapp.results.reading.doubts import BESIDE_JOBS, CONTRADICTION, JOB_ERROR
 from worker.contract.items import Direction
 

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from webapp.imports import formats
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import FORMATS
 from webapp.imports.formats.tests.examples import EXAMPLES
+from webapp.imports.values import ImportRefused
 
 BYTES, BYTES_IN_LINES = 8 * 1024**2, 2 * 1024**2
 MAX_CPU_S = 20.0  # for all texts of a format; usually below 5, and hours where the work is quadratic

@@ -1,8 +1,8 @@
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import iozone
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

@@ -1,9 +1,9 @@
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import sysbench_fileio
 from webapp.imports.formats.tests.examples import only, parsed, text
 from webapp.imports.measurement import Latency
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 READ, WRITE = Direction.READ, Direction.WRITE

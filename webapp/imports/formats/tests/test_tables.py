@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats import bm_flash, xdd
 from webapp.imports.formats.tests.examples import only, parsed, text
+from webapp.imports.values import ImportRefused
 from worker.contract.items import Direction
 
 MIB = 1024 * 1024

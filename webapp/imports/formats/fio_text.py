@@ -1,20 +1,37 @@
-"""Entries of fio's text as measurements: one for each direction of a section of a run.
+"""fio's human-readable text: fio 1.50 to 3.4x, of one or several runs, also pasted with prompts and other lines around.
 
-fio prints IOPS and bandwidth with four digits, but the numbers of I/Os and the runtime in full. The IOPS are therefore
-computed from these, as fio does (stat.c: 1000 * total_io_u / runtime), unless they contradict the printed IOPS. The
-bandwidth is the printed one, with the step of its last digit.
+Units: `KiB`, `MiB` powers of 1,024 and `kB`, `MB`, `k` of 1,000 from fio 2.17 on; before it `KB`, `MB` are powers of
+1,024. Latencies have their unit in the line (nsec, usec, msec). Sources: fio's stat.c (show_thread_status_normal,
+show_ddir_status, show_clat_percentiles), init.c and lib/num2str.c of versions 1.50, 2.0 to 2.21, 3.0 to 3.42.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from webapp.imports.errors import ImportRefused
 from webapp.imports.formats.fio_options import DEFAULTS, factors
-from webapp.imports.formats.fio_text.output import KINDS, Entry, Flow, Run, Sum
-from webapp.imports.measurement import Latency, Measurement
-from webapp.imports.values import Printed
+from webapp.imports.formats.fio_text_output import KINDS, Entry, Flow, Run, Sum, has_results, runs
+from webapp.imports.measurement import Latency, Measurement, with_repeats
+from webapp.imports.values import ImportRefused, Printed, lines
 from webapp.plans.values import Value
 from webapp.results.reading.doubts import BESIDE_JOBS, CONTRADICTION, JOB_ERROR
 from worker.contract.items import Direction
+
+TOOL = "fio"
+
+
+def sniff(head: str) -> bool:
+    return has_results(head)
+
+
+def parse(text: str) -> list[Measurement]:
+    """Raises ImportRefused."""
+    return with_repeats(measurements(runs(lines(text.replace("\r\n", "\n").replace("\r", "\n")))))
+
+
+# Entries of fio's text as measurements: one for each direction of a section of a run.
+#
+# fio prints IOPS and bandwidth with four digits, but the numbers of I/Os and the runtime in full. The IOPS are
+# therefore computed from these, as fio does (stat.c: 1000 * total_io_u / runtime), unless they contradict the printed
+# IOPS. The bandwidth is the printed one, with the step of its last digit.
 
 _ALL_CLIENTS = "All clients"
 _MOST_OFF = 0.05  # tolerance of a mean size of I/Os; a larger difference is not rounding
