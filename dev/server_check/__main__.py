@@ -114,9 +114,12 @@ class _Check(InstalledServer):
         started_at = time.monotonic()
         with step("installing the server"):
             self._debian.run(f"{SOURCE}/{SERVER_SCRIPT}", "install", NAME)
-        said = self._run(SERVER, "manage", "create_admin", "admin")
-        self._password = said.rpartition("password: ")[2].strip()
+        self._create_admin("admin")
         say(f"Two commands, {(time.monotonic() - started_at) / 60:.1f} minutes.")
+
+    def _create_admin(self, *arguments: str) -> None:
+        said = self._run(SERVER, "manage", "create_admin", *arguments)
+        self._password = said.rpartition("password: ")[2].strip()
 
     def _units(self) -> None:
         units = [path.name for path in (self._debian.root / SOURCE.lstrip("/") / "webapp/deploy/systemd").iterdir()]
@@ -148,6 +151,10 @@ class _Check(InstalledServer):
     def _log_in(self) -> None:
         expect("log-in", self._try_log_in(self._password), 302)
         expect("page of people who are logged in", self._status(f"https://{NAME}/account/", *self._cookies), "200")
+        forgotten = self._password
+        self._create_admin("admin", "--reset")
+        expect("log-in with the old password", self._try_log_in(forgotten), 200)
+        expect("log-in with the new password", self._try_log_in(self._password), 302)
         expect("form of another site", self._try_log_in(self._password, origin="https://evil.test"), 403)
 
     @property
@@ -209,7 +216,7 @@ class _Check(InstalledServer):
         token = self._run("sh", "-c", ". /etc/sweetspot/environment; echo $SWEETSPOT_METRICS_TOKEN").strip()
         metrics = self._curl("--header", f"Authorization: Bearer {token}", f"https://{NAME}/metrics")
         age_s = float(re.findall(r"^sweetspot_backup_age_seconds (\S+)$", metrics, re.M)[0])
-        expect("age of the backup", 0 <= age_s < WAIT_S * 5, True)
+        expect("age of the backup", 0 <= age_s < WAIT_S, True)
         folder = self._run("sh", "-c", "ls -d /var/backups/sweetspot/2*Z | tail -n 1").strip()
         expect("files", self._run("ls", folder).split(), ["database.dump", "release", "settings.tar.gz"])
         self._run(SERVER, "manage", "create_admin", "later")
@@ -260,6 +267,18 @@ class _Check(InstalledServer):
         self._run("openssl", "s_client", "-connect", "localhost:6379", *trust)
         self._until("the server is ready", self._is_ready)
 
+    def _renewal(self) -> None:
+        """A missing certificate is due like an old one."""
+        certificate = "/etc/sweetspot/tls/server.crt"
+        before = self._run("sha256sum", certificate)
+        self._run(SERVER, "certificates")
+        expect("certificate that is not due", self._run("sha256sum", certificate), before)
+        self._run("rm", certificate)
+        self._run("systemctl", "start", "sweetspot-certificates.service")
+        expect("a new certificate", self._run("sha256sum", certificate) != before, True)
+        self._curl(f"https://{NAME}/healthz")
+        self._run("openssl", "s_client", "-connect", "localhost:6379", "-CAfile", AUTHORITY, "-verify_return_error")
+
     def _own_certificate(self) -> None:
         """Without the authority, the certificate is one that the server cannot renew."""
         self._run("sh", "-c", "rm /etc/sweetspot/authority/*; chmod 600 /etc/sweetspot/tls/server.key")
@@ -299,6 +318,7 @@ class _Check(InstalledServer):
         "the client's address comes from the proxy only": _address,
         "a host enrols, and reaches its own queue over TLS": _host,
         "log lines are JSON": _json_lines,
+        "a certificate is renewed when it is due": _renewal,
         "a second installation changes nothing": _again,
         "backup and restore": _backup,
         "another machine, with another name and database": _move,

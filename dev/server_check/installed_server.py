@@ -11,7 +11,7 @@ SERVER = "sweetspot-server"
 SERVER_SCRIPT = f"webapp/deploy/{SERVER}"
 AUTHORITY = "/etc/sweetspot/tls/ca.crt"
 CURRENT = "/opt/sweetspot/current"
-WAIT_S = 60.0
+WAIT_S = 600.0  # against what hangs, not against a slow machine
 
 
 class InstalledServer:
