@@ -20,7 +20,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import CHANGE, FACTORS, HOSTS_AT_ONCE
 from webapp.plans.grids import part_grid
 from webapp.plans.load import LOAD
-from webapp.plans.points import Point, layout_of
+from webapp.plans.points import Point, layouts_of
 from webapp.plans.rules import TRACK
 from webapp.plans.sizes import MEMORY, with_smaller_sizes
 from webapp.plans.values import Value
@@ -137,8 +137,8 @@ def _rules(document: PlanDocument, part: Part, scale: Scale) -> tuple[str, ...]:
 
 
 def _drives(point: Point) -> int:
-    layout = layout_of(point)
-    return layout.drives if layout else 1
+    """The most drives of one pool."""
+    return max(layout.drives if layout else 1 for layout in layouts_of(point))
 
 
 def _conditions(point: Point, varying: Mapping[str, object]) -> Iterator[str]:

@@ -74,10 +74,11 @@ def written_in(trial: PlannedTrial, limits: Mapping[str, float]) -> Mapping[str,
 def rebuilt_in(trial: PlannedTrial, expansion: Expansion) -> int:
     """Bytes that the rebuild of a trial writes to the drives of its only target; 0 without a rebuild."""
     rebuilds = [work for work in trial.workloads if work.replaces_member]
-    if not rebuilds or trial.layout is None:
+    layout = trial.layouts[0]
+    if not rebuilds or layout is None:
         return 0
     drives = next(target.drives for target in expansion.targets if target.id == trial.target_id)
-    return member_bytes(trial.layout, drives) or sum(map(written_by, rebuilds))
+    return member_bytes(layout, drives) or sum(map(written_by, rebuilds))
 
 
 def _written_together(works: Iterable[Workload], fastest: float) -> int:

@@ -44,9 +44,10 @@ from typing import NamedTuple
 import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.factors import AT_ONCE, FACTORS, HOSTS_AT_ONCE, by_cost
+from webapp.plans.factors import AT_ONCE, FACTORS, HOSTS_AT_ONCE, LAYOUT, by_cost
 from webapp.plans.fitness import (
     Fitness,
+    OnTarget,
     SharedSpace,
     TargetFacts,
     Use,
@@ -62,7 +63,7 @@ from webapp.plans.load import is_share
 from webapp.plans.part_levels import PLAN_PROBLEM, TOO_LARGE
 from webapp.plans.points import (
     Point,
-    layout_of,
+    layouts_of,
     number_of,
     on_stream,
     point_key,
@@ -81,7 +82,8 @@ from worker.contract.workload import AnyWorkload, TargetKind
 # Assigns a part of a plan to targets: each chosen target, or groups of targets at once. Pure.
 #
 # A group has several targets of one host (`at_once`), or one target of each of several hosts (`hosts_at_once`): the
-# first targets of the hosts together, then the second ones, and so on.
+# first targets of the hosts together, then the second ones, and so on. If streams have layouts of their
+# own, a group has a target for each stream of the part, which that stream also uses alone.
 
 _KIND_WORDS = {
     TargetKind.BLOCK: ("block devices", "a block device"),
@@ -106,9 +108,25 @@ class Places:
         """Groups for every level of `at_once` or `hosts_at_once`, single targets first."""
         return tuple(group for size in self._sizes for group in self._groups(size))
 
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The names of streams with layouts of their own, each on its own place in the groups, also alone; else ()."""
+        streams = self.grid.part.streams
+        of_stream = any(f"{each.name}.{LAYOUT}" in self.grid.levels for each in streams)
+        return tuple(each.name for each in streams) if of_stream else ()
+
+    def used(self, group: Group, point: Point) -> Group:
+        """The targets of the group that a trial at this point uses; () if such trials use other groups."""
+        if not self.streams:
+            return group if target_count(point) == len(group) else ()
+        names = names_of(point)
+        return tuple(target for name, target in zip(self.streams, group, strict=True) if name in names)
+
     @property
     def cells(self) -> int:
         """The number of points on all groups."""
+        if self.streams:
+            return self.grid.count * len(self.groups)
         groups = Counter(map(len, self.groups))
         return sum(count * groups[at_once.all_targets] for at_once, count in self.grid.by_targets.items())
 
@@ -135,6 +153,8 @@ class Places:
 
     @cached_property
     def _sizes(self) -> list[int]:
+        if self.streams:
+            return [len(self.streams)]
         if self.grid.part.streams:
             return sorted({at_once.targets for at_once in self.grid.by_targets}) or [1]
         levels = self.grid.levels.get(HOSTS_AT_ONCE if self._over_hosts else AT_ONCE, (1,))
@@ -257,6 +277,7 @@ class PlannedStream(msgspec.Struct, frozen=True):
     name: str
     target_id: str
     workload: AnyWorkload
+    layout: Layout | None = None
 
 
 class PlannedTrial(msgspec.Struct, frozen=True, dict=True):  # `dict` is for cached properties
@@ -271,7 +292,7 @@ class PlannedTrial(msgspec.Struct, frozen=True, dict=True):  # `dict` is for cac
     settings: dict[str, str]
     drop_caches: bool
     kind: TargetKind  # kind that the workload uses: a layout turns a pool's drives into a device or a directory
-    layout: Layout | None = None
+    layouts: tuple[Layout | None, ...] = (None,)  # as `workloads`
     before: Preparation = NO_PREPARATION  # of this trial, if all trials before it were done
     further_ids: tuple[str, ...] = ()  # of targets of the same kind that are used at the same time
 
@@ -295,9 +316,9 @@ class PlannedTrial(msgspec.Struct, frozen=True, dict=True):  # `dict` is for cac
         ids, names = self.target_ids, names_of(self.point)
         if names:
             targets = ids if len(ids) > 1 else ids * len(names)
-            return tuple(map(PlannedStream, names, targets, self.workloads))
+            return tuple(map(PlannedStream, names, targets, self.workloads, self.layouts))
         works = [on_stream(self.workload, self.point, number) for number in range(len(ids))]
-        return tuple([PlannedStream("", *each) for each in zip(ids, works, strict=True)])
+        return tuple([PlannedStream("", *each, self.layouts[0]) for each in zip(ids, works, strict=True)])
 
 
 @dataclass(frozen=True)
@@ -336,7 +357,7 @@ class _RunnablePoint(NamedTuple):
     key: str
     workloads: Workloads  # with the seeds of the first repeat
     settings: dict[str, str]
-    layout: Layout | None
+    layouts: tuple[Layout | None, ...]  # as `workloads`
     steps: StepsBefore
 
 
@@ -367,9 +388,7 @@ def expand(
         return Expansion((), skipped, tuple(problems), tuple(targets), too_large=too_large)
     cells, left_out, unfit = _cells(grids, places)
     skipped += tuple(left_out)
-    spaces = tuple(
-        shared_spaces(Use(c.part_number, c.runnable.layout, _on_each(c.targets, c.runnable.workloads)) for c in cells)
-    )
+    spaces = tuple(shared_spaces(Use(each.part_number, _on_each(each.targets, each.runnable)) for each in cells))
     unfit += [space.words for space in spaces if space.always]
     if document.goal and cells and min(Counter(cell.target_ids for cell in cells).values()) < 2:
         unfit.append("A search needs at least two combinations that can run on each target.")
@@ -449,16 +468,17 @@ class _PartCells:
         relative = is_relative(points)
         runnable = [] if relative else list(self._runnable(points))
         for group in place.groups:
-            target_ids = tuple(target.id for target in group)
-            for candidate in self._sized(points, group) if relative else runnable:
-                if target_count(candidate.point) == len(group) and self._fits(group, candidate):
-                    self.cells.append(_Cell(self.number, self.part, group, target_ids, candidate))
+            for candidate in self._sized(points, group, place.streams) if relative else runnable:
+                used = place.used(group, candidate.point)
+                if used and self._fits(used, candidate):
+                    target_ids = tuple(target.id for target in used)
+                    self.cells.append(_Cell(self.number, self.part, used, target_ids, candidate))
                 if len(self.problems) >= MAX_PROBLEMS:
                     return
 
-    def _sized(self, points: Sequence[Point], group: Group) -> list[_RunnablePoint]:
+    def _sized(self, points: Sequence[Point], group: Group, streams: Sequence[str]) -> list[_RunnablePoint]:
         try:
-            return list(self._runnable(sized(points, group)))
+            return list(self._runnable(sized(points, group, streams)))
         except SizeUnknown as unknown:
             self.problems[str(unknown)] = None
             return []
@@ -473,21 +493,18 @@ class _PartCells:
                 continue
             settings = settings_of(point)
             shared = self._settings.setdefault(tuple(settings.items()), settings)
-            yield _RunnablePoint(point, point_key(point), workloads, shared, layout_of(point), steps_of(point))
+            yield _RunnablePoint(point, point_key(point), workloads, shared, layouts_of(point), steps_of(point))
 
     def _fits(self, group: Group, candidate: _RunnablePoint) -> bool:
         """Whether the point can run on the targets. If not, add the reasons to `invalid` or `problems`."""
-        kind = made_kind(group[0].kind, candidate.layout)
-        on_each = _on_each(group, candidate.workloads)
-        if reasons := self._invalid(candidate, on_each[0][1], kind):
+        on_each = _on_each(group, candidate)
+        if reasons := self._invalid(candidate, on_each[0][1], group[0].kind):
             self.invalid.update(reasons)
             return False
         unfit = [
             text
-            for target, works in on_each
-            for text in self._fitness.problems(
-                works, candidate.settings, target, candidate.layout, candidate.steps.first
-            )
+            for target, works, layout in on_each
+            for text in self._fitness.problems(works, candidate.settings, target, layout, candidate.steps.first)
         ]
         if len(candidate.settings) * len(group) > MAX_SETTINGS:
             unfit.append(f"{len(candidate.settings)} settings of {len(group)} targets at once are too many.")
@@ -496,15 +513,20 @@ class _PartCells:
 
     def _invalid(self, candidate: _RunnablePoint, on_first: Workloads, kind: TargetKind) -> list[str]:
         """Reasons why this combination of levels cannot run on any target of the kind."""
-        own = [text for work in candidate.workloads for text in self._fitness.combination_problems(work, kind)]
-        return own + verification_problems(on_first, kind) + array_problems(candidate.workloads, candidate.layout)
+        layout, *others = candidate.layouts
+        made = made_kind(kind, layout)
+        if any(made_kind(kind, other) is not made for other in others):
+            return ["One stream has a layout with a file system, and another one has a layout without."]
+        own = [text for work in candidate.workloads for text in self._fitness.combination_problems(work, made)]
+        return own + verification_problems(on_first, made) + array_problems(candidate.workloads, layout)
 
 
-def _on_each(group: Group, workloads: Workloads) -> list[tuple[TargetFacts, Workloads]]:
-    """The workloads on each target: streams with one target each, all streams on one target, or one workload on all."""
-    if len(workloads) == len(group):
-        return [(target, (work,)) for target, work in zip(group, workloads, strict=True)]
-    return [(target, workloads) for target in group]
+def _on_each(group: Group, candidate: _RunnablePoint) -> list[OnTarget]:
+    """What each target has: one of the streams, all streams, or the one workload of all targets."""
+    works, layouts = candidate.workloads, candidate.layouts
+    if len(works) == len(group):
+        return [(target, (work,), layout) for target, work, layout in zip(group, works, layouts, strict=True)]
+    return [(target, works, layouts[0]) for target in group]
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
@@ -546,8 +568,8 @@ def _trial(cell: _Cell, block: int, index: int) -> PlannedTrial:
         workloads=workloads,
         settings=runnable.settings,
         drop_caches=bool(runnable.point.get("drop_caches")),
-        kind=made_kind(cell.targets[0].kind, runnable.layout),
-        layout=runnable.layout,
+        kind=made_kind(cell.targets[0].kind, runnable.layouts[0]),
+        layouts=runnable.layouts,
     )
 
 

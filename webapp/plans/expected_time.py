@@ -65,7 +65,7 @@ def _written(
     for trial, steps, times in done:
         for stream in prepared_streams(trial) if steps else ():
             target = by_id[stream.target_id]
-            written = times * step_bytes(steps, stream.workload, trial.kind, target, trial.layout)
+            written = times * step_bytes(steps, stream.workload, trial.kind, target, stream.layout)
             total[target.id] = total.get(target.id, 0) + written
     return total
 

@@ -12,7 +12,7 @@ import msgspec
 
 from webapp.core.formatting import bytes_binary
 from webapp.plans.document import Part, PlanDocument
-from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind
+from webapp.plans.factors import BEFORE, FACTORS, PURGE, Factor, FactorKind, name_layout
 from webapp.plans.fitness import ALIGNED, TargetFacts, is_misaligned
 from webapp.plans.grids import FieldProblem, PartGrid, grids_of
 from webapp.plans.layouts import made_kind
@@ -21,7 +21,7 @@ from webapp.plans.points import DIRECTORIES_ONLY, Point, workloads_of
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.steps import steps_before
 from webapp.plans.values import LayoutLine, Value
-from worker.contract.layouts import FileSystem
+from worker.contract.layouts import FileSystem, Layout
 from worker.contract.workload import IoEngine, TargetKind, Workload
 from worker.recipes.steps import writes
 
@@ -73,10 +73,9 @@ class Case:
         disables O_DIRECT; btrfs(5): direct I/O with compression or checksums may be buffered; f2fs, mode=lfs.
         """
         on_loops = any(target.stable_id.startswith("loop:") or _has_loops(target) for target in self.targets)
-        layouts = [LayoutLine().layout(value) for value in self.of("layout")]
         return on_loops or any(
             layout.file_system in (FileSystem.BTRFS, FileSystem.F2FS) or "data=journal" in layout.mount_options
-            for layout in layouts
+            for layout in _layouts(self.levels)
             if layout is not None
         )
 
@@ -166,8 +165,12 @@ def _in_part(
 
 
 def _made_kinds(kinds: set[TargetKind], levels: Mapping[str, tuple[Value, ...]]) -> set[TargetKind]:
-    layouts = [LayoutLine().layout(value) for value in levels.get("layout", (None,))]
-    return {made_kind(kind, layout) for kind in kinds for layout in layouts}
+    return {made_kind(kind, layout) for kind in kinds for layout in _layouts(levels) or [None]}
+
+
+def _layouts(levels: Mapping[str, tuple[Value, ...]]) -> list[Layout | None]:
+    """Those of the part and of its streams."""
+    return [LayoutLine().layout(value) for name in levels if name_layout([name]) for value in levels[name]]
 
 
 # ---- conditions that are longer than a line

@@ -124,8 +124,9 @@ _OF_RESULTS = (
     Factor(OTHERS, "Beside", Token(_STREAM_NAMES, "`alone` or names of streams"), kind=FactorKind.CHANGE),
 )
 _CHANGE = Factor(CHANGE, "Change", Token(r".{1,500}", f"`{BASE}`"), kind=FactorKind.CHANGE)
+LAYOUT = "layout"
 _LAYOUT = Factor(
-    "layout",
+    LAYOUT,
     "Layout",
     LayoutLine(),
     kind=FactorKind.LAYOUT,
@@ -179,8 +180,8 @@ class _Factors(Mapping[str, Factor]):
         return replace(factor, name=name, label=f"{stream}: {label}")
 
 
-# Factors that a stream may have of its own: its engine, and those of its workload and processes.
-OF_STREAMS = frozenset({ENGINE, *(factor.name for factor in _of_engines())} - {"drop_caches"})
+# Factors that a stream may have of its own: its engine, those of its workload and processes, and the layout under it.
+OF_STREAMS = frozenset({ENGINE, LAYOUT, *(factor.name for factor in _of_engines())} - {"drop_caches"})
 FACTORS: Mapping[str, Factor] = _Factors(
     (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_STREAMS, *_OF_RESULTS, _CHANGE, *_DRIVE, *_SETTINGS)
 )
@@ -190,6 +191,11 @@ def stream_and_factor(name: str) -> tuple[str, str]:
     """`reader.iodepth` is ("reader", "iodepth"); a factor that belongs to no stream has the stream ""."""
     stream, dot, plain_name = name.partition(".")
     return (stream, plain_name) if dot and plain_name in OF_STREAMS else ("", name)
+
+
+def name_layout(names: Iterable[str]) -> bool:
+    """Whether one of the factors is a layout, of all streams or of one."""
+    return any(stream_and_factor(name)[1] == LAYOUT for name in names)
 
 
 @cache

@@ -44,7 +44,7 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
     A host keeps the layouts of a trial until its next trial needs others, or until a trial purges their drives or
     rebuilds a member.
     """
-    if all(trial.layout is None for trial in trials):
+    if not any(map(any, (trial.layouts for trial in trials))):
         return [{}] * len(trials)
     host_of = {target.id: target.host_id for target in targets}
     built: dict[str, Builds] = {}  # by host
@@ -52,8 +52,8 @@ def layout_builds(trials: Sequence[PlannedTrial], targets: Sequence[TargetFacts]
     count = 0
     for trial in trials:
         before, now = built.get(host_of[trial.target_id], {}), dict[str, Build]()
-        layout = trial.layout
-        for target in trial.target_ids if layout else ():
+        layouts = {stream.target_id: stream.layout for stream in trial.streams if stream.layout}
+        for target, layout in layouts.items():
             build = before.get(target)
             if build is None or build.layout != layout or trial.before.purge:
                 count += 1

@@ -301,13 +301,15 @@ class SharedSpace:
         )
 
 
+OnTarget = tuple[TargetFacts, Workloads, Layout | None]  # what uses a target at the same time, and its layout
+
+
 @dataclass(frozen=True)
 class Use:
     """One point on one directory, or on several at once."""
 
     part: int
-    layout: Layout | None
-    on_each: Sequence[tuple[TargetFacts, Workloads]]
+    on_each: Sequence[OnTarget]
 
 
 def shared_spaces(uses: Iterable[Use]) -> list[SharedSpace]:
@@ -315,7 +317,7 @@ def shared_spaces(uses: Iterable[Use]) -> list[SharedSpace]:
     by_file_system: dict[tuple[str, str], _FileSystem] = defaultdict(_FileSystem)
     for use in uses:
         together: dict[tuple[str, str], int] = defaultdict(int)
-        for target, workloads in use.on_each if use.layout is None else ():
+        for target, workloads, _ in use.on_each:
             if target.kind is TargetKind.DIRECTORY and target.file_system and target.size_bytes:
                 place = (target.host_id, target.file_system)
                 together[place] += by_file_system[place].add(use.part, target, workloads)

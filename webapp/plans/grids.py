@@ -26,6 +26,7 @@ from webapp.plans.factors import (
     STREAMS,
     STREAMS_ON,
     factor_of,
+    name_layout,
     of_other_engines,
     stream_and_factor,
 )
@@ -138,7 +139,7 @@ def _steps(part: Part, parsed: Mapping[str, tuple[Value, ...]]) -> list[GridProb
             for name, given in parsed.items()
             if len(given) > 1 and stream_and_factor(name)[1] in _ONE_LEVEL
         ]
-        if "layout" in parsed:
+        if name_layout(parsed):
             words = "a layout may be built again during a run. Leave out `once`, or create a part without layout."
             problems.append(words)
         if any(level != "none" for level in parsed.get(PURGE, ())):

@@ -13,11 +13,13 @@ from webapp.plans.factors import (
     BEFORE,
     BESIDE,
     FACTORS,
+    LAYOUT,
     OF_STREAMS,
     STREAMS,
     STREAMS_ON,
     FactorKind,
     factor_of,
+    name_layout,
     of_other_engines,
     stream_and_factor,
 )
@@ -84,7 +86,7 @@ def stream_problems(part: Part, texts: Mapping[str, str]) -> list[GridProblem]:
     of_streams = [problem for name in names for problem in _problems_of_stream(texts, name)]
     return [
         *problems, *_names(names), *_of_the_trial(part), *_of_no_stream(part, texts), *of_streams,
-        *_several_engines(texts), *_array_actions(names, texts),
+        *_several_engines(texts), *_array_actions(names, texts), *_layouts(names, texts),
     ]  # fmt: skip
 
 
@@ -100,11 +102,23 @@ def _array_actions(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[G
         yield GridProblem("streams", f"an array can run only one action at a time: remove the stream {acting[1]}.")
     if acting and len(acting) == len(names):
         yield GridProblem("streams", "an array action runs beside a workload; add a stream with a workload.")
-    if acting and "layout" not in texts:
+    if acting and LAYOUT not in texts:
         yield GridProblem("", "an array action needs the factor `layout`, e.g. `raid1 x2`.")
     if acting and EACH in texts.get(STREAMS_ON, ""):
         words = f"an array action and the streams beside it use the same array; remove the level `{EACH}`."
         yield GridProblem(STREAMS_ON, words)
+
+
+def _layouts(names: Sequence[str], texts: Mapping[str, str]) -> Iterator[GridProblem]:
+    """Layouts of single streams: each on a target of its own."""
+    own = [f"{name}.{LAYOUT}" for name in names if f"{name}.{LAYOUT}" in texts]
+    if own and texts.get(STREAMS_ON, "").strip() != EACH:
+        words = f"streams on one target share its layout; set `{STREAMS_ON}` to `{EACH}`, or give the part one layout."
+        yield GridProblem(own[0], words)
+    if own and len(own) < len(names):
+        missing = next(name for name in names if f"{name}.{LAYOUT}" not in texts)
+        words = f"the stream {missing} has no `{LAYOUT}`; if one stream has a layout, each stream needs one."
+        yield GridProblem("streams", words)
 
 
 def _names(names: Sequence[str]) -> Iterator[GridProblem]:
@@ -201,7 +215,7 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
 
 def kinds_of(part: Part, texts: Mapping[str, str]) -> tuple[str, ...]:
     """Kinds of target that a part runs on. A part with a layout runs only on pools."""
-    return (TargetKind.POOL.value,) if "layout" in texts else part.on
+    return (TargetKind.POOL.value,) if name_layout(texts) else part.on
 
 
 def parsed_levels(texts: Mapping[str, str], engine: str = "") -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:

@@ -24,11 +24,13 @@ from webapp.plans.factors import (
     BESIDE,
     FACTORS,
     HOSTS_AT_ONCE,
+    LAYOUT,
     STREAM,
     STREAMS,
     STREAMS_ON,
     FactorKind,
     by_cost,
+    name_layout,
     of_other_engines,
     stream_and_factor,
 )
@@ -275,14 +277,15 @@ def on_stream(workload: AnyWorkload, point: Mapping[str, object], number: int) -
     return msgspec.structs.replace(workload, seed=workload.seed + number * _HOST_SEEDS)
 
 
-def layout_of(point: Mapping[str, Value]) -> Layout | None:
-    """The point's layout; None if it has none."""
-    return LayoutLine().layout(point.get("layout"))
+def layouts_of(point: Mapping[str, Value]) -> tuple[Layout | None, ...]:
+    """The layout under each named stream of a point, or the one of all its streams, as `workloads_of`."""
+    own = [point.get(f"{name}.{LAYOUT}", point.get(LAYOUT)) for name in names_of(point)]
+    return tuple(LayoutLine().layout(line) for line in own or [point.get(LAYOUT)])
 
 
 def on_virtual_drives(points: Iterable[Mapping[str, Value]]) -> bool:
     """Whether a RAID controller's tool builds any of their layouts. No such tool has been tested on real hardware."""
-    lines = {point.get("layout") for point in points}
+    lines = {level for point in points for name, level in point.items() if name_layout([name])}
     layouts = (LayoutLine().layout(line) for line in lines)
     return any(layout is not None and layout.maker is Maker.CONTROLLER for layout in layouts)
 

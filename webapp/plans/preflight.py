@@ -112,10 +112,10 @@ def destroys(
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
     """Overwritten targets, each once, in the order of the targets; for a pool, every drive that its layouts use."""
     written = {
-        (stream.target_id, trial.layout)
+        (stream.target_id, stream.layout)
         for trial in trials
         for stream in trial.streams
-        if destroys(stream.workload, trial.kind, trial.layout, steps_of(trial.point).first)
+        if destroys(stream.workload, trial.kind, stream.layout, steps_of(trial.point).first)
     }
     return drives_taken(written, targets)
 
@@ -158,13 +158,13 @@ def _distinct(trials: Iterable[PlannedTrial]) -> list[PlannedTrial]:
 
 
 def _parts(trial: PlannedTrial) -> tuple[object, ...]:
-    return trial.target_ids, trial.layout, *((work.engine, work.features) for work in trial.workloads), *trial.settings
+    return trial.target_ids, trial.layouts, *((work.engine, work.features) for work in trial.workloads), *trial.settings
 
 
 def _lacks(trial: PlannedTrial, offer: Capabilities) -> list[str]:
     lacks = [lack for work in trial.workloads for lack in _missing(work, offer)]
-    if trial.layout:
-        lacks += [f"layouts with {with_package(part)}" for part in needed(trial.layout) if part not in offer.layouts]
+    parts = dict.fromkeys(part for layout in trial.layouts if layout for part in needed(layout))
+    lacks += [f"layouts with {with_package(part)}" for part in parts if part not in offer.layouts]
     return lacks + [f"setting {name}" for name in trial.settings if name not in offer.settings]
 
 

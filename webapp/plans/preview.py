@@ -169,19 +169,19 @@ def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
     pools = {target.id: target for target in expansion.targets}
     layouts = dict.fromkeys(
-        (target_id, trial.layout, trial.before.purge) for trial in expansion.trials for target_id in trial.target_ids
+        (stream.target_id, stream.layout, trial.before.purge) for trial in expansion.trials for stream in trial.streams
     )
     for target_id, layout, purge in layouts:
         if layout is not None:
             yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives, purge)
 
 
-def _node(trial: PlannedTrial, target: Target) -> str:
+def _node(stream: PlannedStream, target: Target) -> str:
     """The device node that the engine would get; for an array or volume, with KEY instead of the run's key."""
-    if trial.layout is None:
+    if stream.layout is None:
         return target.opens
     drives = tuple(Drive(drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target))
-    return top_path(trial.layout, drives, Names(KEY))
+    return top_path(stream.layout, drives, Names(KEY))
 
 
 def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJob, ...]:
@@ -194,19 +194,21 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJ
 
 
 def _job(trial: PlannedTrial, number: int, planned: PlannedStream, target: Target) -> StreamJob:
-    stream = opening(stream_at(target, planned.workload, trial.layout, number, planned.name), _node(trial, target))
+    stream = opening(stream_at(target, planned.workload, planned.layout, number, planned.name), _node(planned, target))
     return StreamJob(
         name=planned.name,
         target=target,
         recipe=render(stream),
         prefill=render_prefill(stream),
-        steps=tuple(_steps(trial, target, stream)) if planned in prepared_streams(trial) else (),
+        steps=tuple(_steps(trial, planned, target, stream)) if planned in prepared_streams(trial) else (),
     )
 
 
-def _steps(trial: PlannedTrial, target: Target, stream: Stream) -> Iterator[tuple[str, Recipe | None]]:
+def _steps(
+    trial: PlannedTrial, planned: PlannedStream, target: Target, stream: Stream
+) -> Iterator[tuple[str, Recipe | None]]:
     """The steps before the trial in words; the jobs of those that write."""
-    capacity = room_of(facts_of(target), trial.layout) if trial.before.steps else 0
+    capacity = room_of(facts_of(target), planned.layout) if trial.before.steps else 0
     for number, step in enumerate(trial.before.steps, start=1):
         writer = step_stream(step, stream, capacity, number=number) if isinstance(step, WriteStep) else None
         yield step_words(step), render(writer) if writer else None

@@ -12,7 +12,7 @@ from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS, stream_and_factor
 from webapp.plans.fitness import TargetFacts, Workloads, room_of
 from webapp.plans.grids import PartGrid, grids_of
-from webapp.plans.points import Point, layout_of, workloads_of
+from webapp.plans.points import Point, layouts_of, workloads_of
 from webapp.plans.streams import names_of, own_point
 from worker.contract.base import MIB
 from worker.contract.workload import AnyWorkload, TargetKind
@@ -34,11 +34,13 @@ class SizeUnknown(ValueError):
     """The capacity or the memory is unknown; the message says where."""
 
 
-def sized(points: Sequence[Point], group: Sequence[TargetFacts]) -> list[Point]:
-    """The points with their sizes in bytes on the smallest target of the group. Raises SizeUnknown."""
+def sized(points: Sequence[Point], group: Sequence[TargetFacts], streams: Sequence[str] = ()) -> list[Point]:
+    """The points with their sizes in bytes on the smallest target of the group, or each stream on its own one, in the
+    order of `streams`. Raises SizeUnknown."""
     stream_points = (own_point(point, name) for point in points for name in names_of(point) or ("",))
     step = lcm(MIB, *(_step(point) for point in stream_points if _is_relative(point)))
-    return [_with_sizes(point, group, step) if is_relative([point]) else point for point in points]
+    own = {name: (target,) for name, target in zip(streams, group, strict=False)}
+    return [_with_sizes(point, group, own, step) if is_relative([point]) else point for point in points]
 
 
 def is_relative(points: Iterable[Point]) -> bool:
@@ -49,8 +51,10 @@ def _is_relative(point: Point) -> bool:
     return not RELATIVE.isdisjoint(point)
 
 
-def _with_sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
-    """The point with the sizes of each of its streams. With one target for each stream, the smallest one counts."""
+def _with_sizes(
+    point: Point, group: Sequence[TargetFacts], own: Mapping[str, Sequence[TargetFacts]], step: int
+) -> Point:
+    """The point with the sizes of each of its streams."""
     names = names_of(point)
     if not names:
         return point | _sizes(point, group, step)
@@ -59,7 +63,7 @@ def _with_sizes(point: Point, group: Sequence[TargetFacts], step: int) -> Point:
     return point | {
         f"{name}.{factor}": value
         for name in names
-        for factor, value in (relative[name] | _sizes(points[name], group, step)).items()
+        for factor, value in (relative[name] | _sizes(points[name], own.get(name, group), step)).items()
     }
 
 
@@ -93,7 +97,7 @@ def _wanted(point: Point, target: TargetFacts) -> int:
 
 
 def _room(target: TargetFacts, point: Point, name: str) -> int:
-    room = room_of(target, layout_of(point))
+    room = room_of(target, layouts_of(point)[0])
     if not room:
         instead = {PERCENT: "size", PASSES: "amount"} | OFFSETS
         raise SizeUnknown(f"The capacity of {target.shown} is unknown. Give `{instead[name]}` instead of `{name}`.")

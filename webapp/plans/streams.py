@@ -12,6 +12,8 @@ their stream; the others apply to all streams:
 A result of a stream has this point, and the stream's own levels under their plain names: `stream: writer`,
 `beside: reader`, `iodepth: 8`. So results of streams are found and compared by the same factors as other results. A
 factor of all streams that acts only on the others has their names: `writer.fdatasync: 8` in the reader's results.
+
+A stream with a target of its own may have a layout of its own: `writer.layout`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -90,7 +92,7 @@ def names_of(point: Mapping[str, object]) -> tuple[str, ...]:
 def own_point(point: Mapping[str, T], stream: str) -> dict[str, T]:
     """The point of one stream by itself, with plain names: its own levels, and those of all streams that apply to it.
 
-    Factors of the host, such as settings and layouts, stay.
+    Factors of the host, such as settings, stay.
     """
     levels = of_stream(point, stream, str(point.get(f"{stream}.{ENGINE}", name_of(point))))
     silent = engine_of(levels).silent(levels)

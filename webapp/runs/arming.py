@@ -20,7 +20,6 @@ from webapp.core.models import User
 from webapp.core.services import actor_name, audit
 from webapp.core.windows import viewers_time
 from webapp.hosts.models import Target
-from webapp.plans.points import layout_of
 from webapp.plans.preflight import drives_taken
 from webapp.runs.models import Run, Trial, TrialState
 from worker.contract.orders import Arming
@@ -83,7 +82,11 @@ def armed_targets(run: Run) -> list[Target]:
 def overwritten(trials: Iterable[Trial]) -> list[Target]:
     """Devices and files that these trials overwrite, drives under layouts among them."""
     taken = [trial for trial in trials if trial.destructive]
-    written = {(str(target.pk), layout_of(trial.point)) for trial in taken for target in trial.all_targets}
+    written = {
+        (str(target.pk), layout)
+        for trial in taken
+        for target, layout in zip(trial.stream_targets, trial.stream_layouts, strict=True)
+    }
     targets = Target.objects.filter(pk__in={target for target, _ in written}).select_related("host")
     return drives_taken(written, list(targets)) if written else []
 

@@ -338,7 +338,7 @@ def _trial(
     run: Run, planned: PlannedTrial, target: Target, retries: int, batch: int | None, *, is_final: bool
 ) -> Trial:
     before = steps_of(planned.point).first
-    destructive = any(destroys(work, planned.kind, planned.layout, before) for work in planned.workloads)
+    destructive = any(destroys(each.workload, planned.kind, each.layout, before) for each in planned.streams)
     return Trial(
         run=run,
         index=planned.index,

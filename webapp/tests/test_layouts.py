@@ -3,17 +3,22 @@
 import itertools
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
+from django.test import Client
 
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Part, PartStream, PlanDocument
 from webapp.results.models import Result, known
+from webapp.results.reading.rows import read_rows
 from webapp.runs.models import Run, RunState, SettingChange, TargetLock
 from webapp.runs.services import cancel_run
+from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
 from worker.guard.tests import rig
 from worker.layouts import steps
@@ -23,7 +28,7 @@ pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
 ]
-DRIVES = 2
+DRIVES = 3
 _numbers = itertools.count(1)
 SMALL = {"size": "8M", "runtime": "1s", "pattern": "randread", "ioengine": "psync", "block_size": "4k"}
 
@@ -42,7 +47,7 @@ def racked(system: System, drives: list[tuple[str, Path]]) -> Iterator[StorageHo
         'settings = ["read_ahead_kb", "scheduler"]\n'
         for n, (device, file) in enumerate(drives)
     ]
-    pools = {"rack": ["d0", "d1"], "front": ["d0"], "back": ["d1"]}
+    pools = {"rack": ["d0", "d1"], "front": ["d0"], "back": ["d1"], "third": ["d2"]}
     named = [f'[[pool]]\nid = "{pool}"\ndrives = {json.dumps(names)}\n' for pool, names in pools.items()]
     host = system.add_host(f"racked{next(_numbers)}", "\n".join([*tables, *named]))
     yield host
@@ -52,6 +57,19 @@ def racked(system: System, drives: list[tuple[str, Path]]) -> Iterator[StorageHo
 def plan(layout: str, *, repeats: int = 1, **factors: str) -> PlanDocument:
     part = Part(name="main", factors={**SMALL, "layout": layout, **factors})
     return PlanDocument(title="Layouts", parts=(part,), repeats=repeats)
+
+
+MIRROR, ALONE = "2 drives / btrfs raid1", "single / ext4"
+
+
+def of_two_layouts(**factors: str) -> PlanDocument:
+    """`first` on the mirror of two drives, `second` on one drive: each by itself, and both at once."""
+    given = {**SMALL, "streams": "alone, together", "streams_on": "each", **factors}
+    streams = (
+        PartStream(name="first", factors={"layout": MIRROR, "pattern": "randread"}),
+        PartStream(name="second", factors={"layout": ALONE, "pattern": "randwrite"}),
+    )
+    return PlanDocument(title="Two", parts=(Part(name="main", factors=given, streams=streams),), repeats=1)
 
 
 def serials(drives: list[tuple[str, Path]]) -> list[str]:
@@ -118,6 +136,58 @@ def test_it_measures_layouts_on_several_pools_at_once(
     seen = known(known(pair.stream_run).configuration).facts
     assert [seen[f"stream.{number}.file_system"] for number in (0, 1)] == ["ext4", "ext4"]
     assert seen["layout"] == "single / ext4"
+    assert_blank(drives)
+
+
+def test_it_measures_two_different_layouts_at_once(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    run = system.start_run(of_two_layouts(), racked.target("rack"), racked.target("third"), armed=serials(drives))
+    system.until_ended(run, limit_s=200)
+
+    trials = list(run.trials.all())
+    assert [t.state for t in trials] == ["done"] * 3, [(t.state, t.reason_code, t.reason) for t in trials]
+    assert sorted(built(run)) == [(MIRROR, MIRROR), (ALONE, ALONE)]
+    rows = read_rows(Result.objects.filter(run=run))
+    of_streams = {(row.stream, row.layout, row.target) for row in rows}
+    assert of_streams == {("first", MIRROR, "rack"), ("second", ALONE, "third")}
+    assert len(rows) == 4
+    assert_blank(drives)
+
+    client = Client()
+    client.force_login(operator())
+    compared = client.get(f"/explore.csv?run={run.number}&x=beside&series=layout&metric=iops")
+    lines = compared.getvalue().decode().splitlines()
+    assert {line for line in (MIRROR, ALONE) if any(line in row for row in lines)} == {MIRROR, ALONE}
+    products = urlencode([("product", f"layout:{line}") for line in (MIRROR, ALONE)])
+    page = client.get(f"/bench/?{products}", follow=True).content.decode()
+    assert MIRROR in page
+    assert ALONE in page
+
+
+def test_a_worker_killed_while_it_builds_the_second_layout_leaves_blank_drives(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """mkfs of the second one has ended, but its command has not."""
+    reached, programs = tmp_path / "reached", tmp_path / "programs"
+    programs.mkdir()
+    slow = programs / "mkfs.ext4"
+    slow.write_text(f'#!/bin/sh\n{shutil.which("mkfs.ext4")} "$@"\ntouch {reached}\nsleep 600\n')  # until it is killed
+    slow.chmod(0o755)
+    racked.kill()
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        racked.start()
+    document = of_two_layouts(streams="together", runtime="60s")
+    run = system.start_run(document, racked.target("rack"), racked.target("third"), armed=serials(drives))
+    system.until(reached.exists, limit_s=60, what="the second layout is half built")
+    racked.kill()
+    assert not [device for device, _ in drives if steps.read_content(device).blank]
+    racked.start()
+    system.until_ended(run, limit_s=90)
+    trial = run.trials.get()
+    assert (trial.state, trial.reason_code) == ("failed", "worker_died")
+    assert put_back(run) == [True, True]
     assert_blank(drives)
 
 

@@ -64,7 +64,9 @@ class LayoutStage:
         }
         began = time.monotonic()
         kept_keys = [built_layout.record.key for built_layout in existing.values() if built_layout]
-        self._clear(kept_keys, [entry for entries in drives.values() for entry in entries])
+        every_drive = [entry for entries in drives.values() for entry in entries]
+        self._clear(kept_keys, every_drive)
+        guard.recheck_drives(every_drive, self._trial.allowed, self._armed_serials)  # before the first is overwritten
         built = {}
         for request in self._order.layouts:
             built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)

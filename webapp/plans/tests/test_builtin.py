@@ -60,7 +60,7 @@ def test_it_takes_less_than_a_day(document: PlanDocument) -> None:
 def test_its_note_says_what_it_destroys(document: PlanDocument) -> None:
     """Data on whole drives: by a layout, a purge, or writes to a block device."""
     overwrites = any(
-        destroys(trial.workload, trial.kind, trial.layout, trial.before)
+        destroys(trial.workload, trial.kind, trial.layouts[0], trial.before)
         for one in expansions(document)
         for trial in one.trials
     )

@@ -95,7 +95,7 @@ def test_virtual_drives_are_made_of_slots_and_md_of_drives() -> None:
     slots = tuple(DriveFacts(f"a/s{n}", f"/storcli/0/252:{n}", 10 * GIB, TargetKind.SLOT) for n in range(4))
     made = expanded("vd raid0 x1..4 strip 64k..1M *2", pool(slots=slots))
     assert made.problems == ()
-    assert len({trial.layout for trial in made.trials}) == 20
+    assert len({trial.layouts[0] for trial in made.trials}) == 20
     (problem,) = expanded("raid0 x2 chunk 64k", pool(slots=slots)).problems
     assert "takes drives that the host sees; the pool a/rack has slots of a controller" in problem
     (problem,) = expanded("vd raid0 x2 strip 64k", pool(drives=4)).problems

@@ -80,11 +80,11 @@ def test_bytes_and_time_of_steps_count_for_a_trial_that_only_reads() -> None:
 
 def test_a_reading_trial_with_a_writing_step_overwrites_a_device_but_not_a_directory() -> None:
     (trial,) = made(plan(*CHAIN)).trials
-    assert destroys(trial.workload, trial.kind, trial.layout, trial.before)
+    assert destroys(trial.workload, trial.kind, trial.layouts[0], trial.before)
     (pausing,) = made(plan("flush", "pause 5s")).trials
-    assert not destroys(pausing.workload, pausing.kind, pausing.layout, pausing.before)
+    assert not destroys(pausing.workload, pausing.kind, pausing.layouts[0], pausing.before)
     (files,) = made(plan(*CHAIN, size="64M"), directory()).trials
-    assert not destroys(files.workload, files.kind, files.layout, files.before)
+    assert not destroys(files.workload, files.kind, files.layouts[0], files.before)
     refused = expand(plan(*CHAIN), [replace(DRIVE, destroy=False)], seed=1)
     assert "The step `write 2x sequential 128 KiB` overwrites a/loop" in refused.problems[0]
 

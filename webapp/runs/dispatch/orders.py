@@ -21,7 +21,7 @@ from webapp.hosts.selectors import drives_of
 from webapp.plans.expected_time import pauses_s, step_bytes
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import layout_of, steps_of
+from webapp.plans.points import steps_of
 from webapp.plans.selectors import facts_of, reference_of, stream_at
 from webapp.plans.steps import Preparation
 from webapp.runs.arming import arming_of
@@ -77,12 +77,11 @@ def _alike(trial: Trial) -> QuerySet[Attempt]:
 
 def largest_bytes(trial: Trial, before: Preparation) -> int:
     """The most that one of the steps writes to one target, on any of the trial's hosts."""
-    layout = layout_of(trial.point)
-    pairs = zip(trial.stream_targets, trial.stream_workloads, strict=True) if before.steps else ()
+    streams = zip(trial.stream_targets, trial.stream_workloads, trial.stream_layouts, strict=True)
     return max(
         (
             step_bytes([step], work, made_kind(TargetKind(target.kind), layout), facts_of(target), layout)
-            for target, work in pairs
+            for target, work, layout in (streams if before.steps else ())
             for step in before.steps
         ),
         default=0,
@@ -197,9 +196,9 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 def streams_of(trial: Trial, host_id: UUID) -> tuple[Stream, ...]:
     """The host's streams, numbered over all hosts of the trial: named ones, or one for each target."""
-    layout, targets, works = layout_of(trial.point), trial.stream_targets, trial.stream_workloads
+    targets, works, layouts = trial.stream_targets, trial.stream_workloads, trial.stream_layouts
     names = trial.stream_names or ("",) * len(works)
-    return tuple(stream_at(targets[n], works[n], layout, n, names[n]) for n in trial.streams_on(host_id))
+    return tuple(stream_at(targets[n], works[n], layouts[n], n, names[n]) for n in trial.streams_on(host_id))
 
 
 def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[SettingRequest]:
@@ -212,10 +211,9 @@ def _setting_requests(trial: Trial, streams: Sequence[Stream]) -> Iterator[Setti
 
 def _layout_requests(trial: Trial) -> Iterator[LayoutRequest]:
     """The drives of its layout on each pool, each with its serial number: the first ones of the pool."""
-    layout = layout_of(trial.point)
-    if layout is None:
-        return
-    for pool in trial.all_targets:
+    for pool, layout in dict(zip(trial.stream_targets, trial.stream_layouts, strict=True)).items():
+        if layout is None:
+            continue
         drives = drives_of(pool)[: layout.drives]
         yield LayoutRequest(pool=pool.slug, layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 

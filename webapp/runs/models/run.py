@@ -12,13 +12,14 @@ from django.db.models import F, Q
 from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.hosts.selectors import group_name
+from webapp.plans.factors import name_layout
 from webapp.plans.layouts import made_kind
 from webapp.plans.models import PlanVersion
 from webapp.plans.points import (
     Point,
     hosts_at_once,
     index_of,
-    layout_of,
+    layouts_of,
     number_of,
     on_kind,
     on_stream,
@@ -27,6 +28,7 @@ from webapp.plans.points import (
 )
 from webapp.plans.streams import names_of
 from webapp.runs.reasons import sentence
+from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 
 # States of runs, trials and attempts, and other fixed choices.
@@ -279,7 +281,7 @@ class Trial(models.Model):
     @property
     def has_layout(self) -> bool:
         """Whether it uses a layout."""
-        return "layout" in self.point
+        return name_layout(self.point)
 
     @property
     def stream_count(self) -> int:
@@ -301,6 +303,12 @@ class Trial(models.Model):
         if self.stream_names:
             return self.workloads
         return tuple(on_stream(self.workloads[0], self.point, number) for number in range(self.stream_count))
+
+    @property
+    def stream_layouts(self) -> tuple[Layout | None, ...]:
+        """The layout under each stream."""
+        layouts = layouts_of(self.point)
+        return layouts if self.stream_names else layouts * self.stream_count
 
     @property
     def on_several_hosts(self) -> bool:
@@ -336,7 +344,7 @@ class Trial(models.Model):
     @property
     def shown_point(self) -> Point:
         """The point without factors that have no effect on its kind of target."""
-        return on_kind(self.point, made_kind(TargetKind(self.target.kind), layout_of(self.point)))
+        return on_kind(self.point, made_kind(TargetKind(self.target.kind), layouts_of(self.point)[0]))
 
     @property
     def place(self) -> str:

@@ -16,7 +16,7 @@ from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.engines import ENGINES, engine_name
 from webapp.plans.estimate import Outline, outline
-from webapp.plans.factors import BEFORE, FACTORS, PURGE, FactorKind, factor_of, stream_and_factor
+from webapp.plans.factors import BEFORE, FACTORS, PURGE, FactorKind, factor_of, name_layout, stream_and_factor
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.part_levels import factor_texts
 from webapp.plans.streams import named_levels
@@ -283,7 +283,7 @@ def overwrites_drives(document: PlanDocument) -> bool:
 
 
 def _overwrites_drives(texts: Mapping[str, str], part: Part) -> bool:
-    if "layout" in texts:
+    if name_layout(texts):
         return True
     writing = (text for name, text in texts.items() if stream_and_factor(name)[1] in ("pattern", BEFORE))
     return "block" in part.on and (PURGE in texts or any(_WRITES.search(text) for text in writing))

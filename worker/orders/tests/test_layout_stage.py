@@ -1,9 +1,13 @@
 """Trials on layouts of real loop devices, without a server."""
 
+import os
+import signal
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,15 +34,16 @@ from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, Tar
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.refusal import GuardRefused
 from worker.guard.tests import rig
-from worker.journal import BY_HAND
+from worker.journal import BY_HAND, Journal
 from worker.kernel.tests import formats
-from worker.layouts import building
+from worker.layouts import building, steps
 from worker.layouts.tests.rack import Rack, racked
 from worker.link.registration import offered
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import carry_out
 from worker.process.control import Control
+from worker.recipes.layouts.commands import Step
 from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root
@@ -141,6 +146,79 @@ def test_it_builds_the_layout_of_each_pool_and_measures_them_at_once(rack: Rack)
     assert run(rack, order(rack, line, pools=("back",)))[0].outcome is Outcome.DONE
     assert rack.journal.layouts() == (built[rack.devices[2]],)  # the other one is not used
     clear(rack)
+
+
+FIRST, SECOND = "2 drives / btrfs raid1", "single / ext4"
+
+
+def of_two_layouts(rack: Rack, *, armed: tuple[str, ...] | None = None) -> TrialOrder:
+    """The first on d0 and d1, the second on d2."""
+    asked = order(rack, FIRST, pools=("rack", "back"), armed=armed)
+    return msgspec.structs.replace(asked, layouts=(asked.layouts[0], request_of(rack, "back", SECOND)))
+
+
+def test_it_measures_two_different_layouts_at_once(rack: Rack) -> None:
+    end, items = run(rack, of_two_layouts(rack))
+    assert end.outcome is Outcome.DONE, end.message
+    assert layouts_of(items) == [(FIRST, FIRST), (SECOND, SECOND)]
+    facts = next(item.facts for item in items if isinstance(item, Observed))
+    assert [facts[f"stream.{number}.file_system"] for number in (0, 1)] == ["btrfs", "ext4"]
+    names = [Path(device).name for device in rack.devices]
+    results = sorted((item for item in items if isinstance(item, StreamResult)), key=lambda item: item.stream)
+    devices = [item.device for item in results if item.device]
+    assert [each.device for each in devices] == [", ".join(names[:2]), names[2]]
+    assert all(each.write_bytes for each in devices)
+    kept = {record.line: record for record in rack.journal.layouts()}
+    assert run(rack, order(rack, SECOND, pools=("back",)))[0].outcome is Outcome.DONE
+    assert rack.journal.layouts() == (kept[SECOND],)
+    clear(rack)
+
+
+def test_it_builds_neither_of_two_layouts_if_a_drive_of_the_second_is_not_armed(rack: Rack) -> None:
+    end, items = run(rack, of_two_layouts(rack, armed=rack.armed[:2]))
+    assert (end.outcome, end.code) == (Outcome.FAILED, "guard_not_armed")
+    assert layouts_of(items) == []
+    rack.assert_blank()
+
+
+def test_it_takes_the_first_layout_down_if_the_second_cannot_be_built(rack: Rack) -> None:
+    """The next order does: the same run may need the first one again."""
+    with rack.files[2].open("r+b") as file:
+        file.truncate(64 * 1024)
+    rig.run("losetup", "--set-capacity", rack.devices[2])
+    end, items = run(rack, of_two_layouts(rack))
+    assert (end.outcome, end.code) == (Outcome.FAILED, "layout_refused")
+    assert [asked for asked, _ in layouts_of(items)] == [FIRST]
+    assert [record.line for record in rack.journal.layouts()] == [FIRST]
+    clear(rack)
+
+
+@pytest.mark.parametrize("command", ["mkfs.ext4", "mount"])
+def test_a_worker_killed_in_the_middle_of_the_second_layout_leaves_nothing(
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """It is killed when `command` of the second layout has ended. Its next start takes down both."""
+    run_step, drive = steps.run, rack.devices[2]
+
+    def run_and_die(step: Step, **given: Any) -> str:
+        said = run_step(step, **given)
+        if step.argv[0] == command and drive in step.argv:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return said
+
+    asked = of_two_layouts(rack)
+    worker = os.fork()
+    if not worker:
+        with suppress(BaseException):  # the tests must not go on in this process
+            monkeypatch.setattr(steps, "run", run_and_die)
+            run(rack, asked)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == -signal.SIGKILL
+    assert [steps.read_content(device).blank for device in rack.devices] == [False, False, False, True]
+    journal = Journal(rack.state / "journal.db")
+    assert [record.line for record in journal.layouts()] == [FIRST, SECOND]
+    assert all(item.restored for item in building.restore(journal.layouts(), state=rack.state, journal=journal))
+    rack.assert_blank()
 
 
 def test_it_builds_no_layouts_with_a_common_drive(rack: Rack) -> None:
