@@ -159,6 +159,11 @@ def test_it_measures_two_different_layouts_at_once(
     compared = client.get(f"/explore.csv?run={run.number}&x=beside&series=layout&metric=iops")
     lines = compared.getvalue().decode().splitlines()
     assert {line for line in (MIRROR, ALONE) if any(line in row for row in lines)} == {MIRROR, ALONE}
+    assert MIRROR in client.get(f"/runs/{run.number}/").content.decode()
+    together = run.trials.get(point__streams="first + second")
+    page = client.get(f"/runs/{run.number}/trials/{together.number}/").content.decode()
+    assert MIRROR in page
+    assert ALONE in page
     products = urlencode([("product", f"layout:{line}") for line in (MIRROR, ALONE)])
     page = client.get(f"/bench/?{products}", follow=True).content.decode()
     assert MIRROR in page

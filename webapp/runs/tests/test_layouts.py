@@ -8,7 +8,8 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.hosts.models import Host, HostState, Target
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Part, PartStream, PlanDocument
+from webapp.runs.arming import overwritten
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.dispatch.host_queues import queues
@@ -22,6 +23,7 @@ from worker.contract.inventory import BlockDevice, Controller, Inventory, Physic
 from worker.contract.orders import TrialOrder
 from worker.contract.tests.example_inventory import INVENTORY
 from worker.contract.workload import TargetKind
+from worker.recipes.layouts.text import write
 
 pytestmark = pytest.mark.django_db
 COMMON = {"size": "64m", "runtime": "3", "pattern": "randread"}
@@ -77,6 +79,33 @@ def test_its_order_names_every_drive_and_its_serial(rack: tuple[Target, list[Tar
     assert (order.streams[0].target.id, order.streams[0].target.kind) == ("rack", TargetKind.DIRECTORY)
     assert order.arming
     assert order.arming.serials == tuple(drive.serial for drive in drives)
+
+
+def test_an_order_of_streams_names_the_layout_of_each_pool(rack: tuple[Target, list[Target]]) -> None:
+    pool, (first, second, third) = rack
+    Target.objects.filter(pk=pool.pk).update(drives=[first.slug, second.slug])
+    back = a_pool(pool.host, [third], slug="back", stable_id="pool:back:abc")
+    streams = (
+        PartStream(name="wide", factors={"layout": "raid0 x2 chunk 64k / xfs"}),
+        PartStream(name="narrow", factors={"layout": "single / xfs"}),
+    )
+    part = Part(name="a", factors={"streams_on": "each"}, streams=streams)
+    version = a_version(PlanDocument(title="L", common=COMMON, parts=(part,), repeats=1))
+    with pytest.raises(StartRefused, match=f"{third.serial} for"):
+        start_run(version=version, targets=[pool, back], by=None, armed=[first.serial, second.serial])
+    armed = [drive.serial for drive in (first, second, third)]
+    run = start_run(version=version, targets=[pool, back], by=None, armed=armed)
+    assert {*overwritten(run.trials.all())} == {first, second, third}
+    attempt = dispatch_host(pool.host_id)
+    assert attempt
+    order = order_for(Attempt.objects.select_related("trial__target", "run", "host").get(pk=attempt.pk))
+    assert isinstance(order, TrialOrder)
+    given = [(each.pool, write(each.layout), [drive.serial for drive in each.drives]) for each in order.layouts]
+    assert given == [
+        ("rack", "raid0 x2 chunk 64k / xfs", armed[:2]),
+        ("back", "single / xfs", armed[2:]),
+    ]
+    assert [(each.name, each.target.id) for each in order.streams] == [("wide", "rack"), ("narrow", "back")]
 
 
 def test_its_drives_stay_locked_between_trials_until_the_run_is_closed(rack: tuple[Target, list[Target]]) -> None:

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from webapp.hosts.models import Target
-from webapp.plans.document import Part, PlanDocument, export_plan
+from webapp.plans.document import Part, PartStream, PlanDocument, export_plan
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
 from webapp.tests.factories.plans import first_look
@@ -72,6 +72,31 @@ def test_it_asks_for_the_serial_of_every_drive_that_is_taken(operator: Client, p
     assert not Run.objects.exists()
     operator.post("/plans/stripes/start/", data | {"serial": ["SERIAL0", "SERIAL1"]})
     assert Run.objects.get().armed_serials == ["SERIAL0", "SERIAL1"]
+
+
+def test_it_shows_the_layout_of_each_stream_on_its_own_pool(operator: Client, pool: Target) -> None:
+    """The second pool has one drive, too few for the first layout."""
+    Target.objects.filter(pk=pool.pk).update(drives=["d0", "d1"])
+    shelf = storage1_scratch(
+        pool.host, "shelf", kind="pool", path="/dev", stable_id="pool:shelf:1", destroy=True, drives=["d2"]
+    )
+    streams = (
+        PartStream(name="wide", factors={"layout": "raid0 x2 chunk 64k / xfs"}),
+        PartStream(name="narrow", factors={"layout": "single / xfs"}),
+    )
+    factors = {"streams": "alone, together", "streams_on": "each"}
+    common = {name: text for name, text in DOCUMENT.common.items() if name != "layout"}
+    both = PlanDocument(title="Both", common=common, parts=(Part(name="main", factors=factors, streams=streams),))
+    first_look(both, slug="both")
+    page = operator.get(f"/plans/both/?target={pool.id}&target={shelf.id}").content.decode()
+    assert "2 layouts, built" in page
+    assert "--raid-devices 2 --chunk 64K --data-offset=1024K /dev/sdb /dev/sdc" in page
+    assert "mkfs.xfs -q -f -K -L ss-KEY /dev/sdd" in page
+    assert all(f"type its serial: <code>SERIAL{n}</code>" in page for n in range(3))
+    found = operator.get("/api/v1/plans/both/preview?target=storage1/rack&target=storage1/shelf").json()
+    assert (found["problems"], found["arm"]) == ([], ["SERIAL0", "SERIAL1", "SERIAL2"])
+    edited = operator.get("/plans/both/edit/").content.decode()
+    assert "narrow: layout=single / xfs" in edited
 
 
 def test_the_hosts_page_names_the_drives_of_a_pool(viewer: Client, pool: Target) -> None:
