@@ -37,7 +37,7 @@ from webapp.tests.peak import cpu_seconds, measured_cost
 from webapp.tests.samples import ADMIN, OPERATOR, VIEWER, make_samples
 from webapp.tests.sampling import part_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 
 # Of one request, with a body of at most 2 MB, beyond what the process had before.
 MAX_MEMORY_BYTES = 100 * 2**20

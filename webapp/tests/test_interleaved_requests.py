@@ -36,7 +36,7 @@ from webapp.tests.sampling import part_of
 from webapp.trends.services import set_baseline
 from worker.contract.workload import Pattern
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 NEVER = 10_000  # more statements than a request has
 
 

@@ -24,11 +24,12 @@ from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.peak import measured_cost
+from webapp.tests.sampling import part_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 MAX_MEMORY = 128 * 2**20
 MAX_CPU_S = 10.0  # the start of the largest run writes 10,000 rows; everything else takes less than 3 s
-TARGETS = 3
+PARTS = 4  # `make test` sends a quarter of the plans to each group of addresses; `make fuzz` sends all
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def all_documents() -> list[tuple[str, PlanDocument]]:
     return [*hostile_plans.TOO_LARGE.items(), *hostile_plans.LARGEST.items(), *hostile_plans.INVALID.items()]
 
 
-@pytest.mark.parametrize(("name", "document"), all_documents())
+@pytest.mark.parametrize(("name", "document"), part_of(all_documents(), 0, PARTS))
 def test_a_plan_that_is_not_saved(client: Client, target: Target, name: str, document: PlanDocument) -> None:
     plain = write(document)
     for targets in ([], [str(target)]):
@@ -80,7 +81,7 @@ def test_a_plan_that_is_not_saved(client: Client, target: Target, name: str, doc
     bounded("plans/new/ do", lambda: client.post("/plans/new/", form(document, target) | {"do": "preview"}))
 
 
-@pytest.mark.parametrize(("name", "document"), all_documents())
+@pytest.mark.parametrize(("name", "document"), part_of(all_documents(), 1, PARTS))
 def test_a_plan_to_be_saved(client: Client, target: Target, name: str, document: PlanDocument) -> None:
     plain = write(document)
     saved = sent(client, "plans/hostile", {"document": plain}, "put")
@@ -107,7 +108,9 @@ STORED = (  # those that cost most; each is read at 14 addresses
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "document"), [each for each in all_documents() if each[0] in STORED])
+@pytest.mark.parametrize(
+    ("name", "document"), part_of([each for each in all_documents() if each[0] in STORED], 2, PARTS)
+)
 def test_a_plan_that_was_stored_before_there_was_a_limit(
     client: Client, target: Target, name: str, document: PlanDocument
 ) -> None:

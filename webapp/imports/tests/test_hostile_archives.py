@@ -17,6 +17,7 @@ from webapp.imports.storing import BATCH
 from webapp.imports.tests.hostile_archives import ATTACKS, extended, header, record, sparse_members
 from webapp.tests.peak import measured_cost
 
+pytestmark = pytest.mark.slow
 MAX_CPU_S = 6.0  # usually below 1; some attacks took hours
 MAX_MEMORY = 110 * MIB
 Items = list[Read | Refused | LeftOut]

@@ -228,6 +228,7 @@ def _words(client: Client, address: str) -> list[str]:
     return _EACH_TIME.sub("", client.get(address, follow=True).content.decode()).split()
 
 
+@pytest.mark.slow
 def test_no_page_shows_an_old_answer(operator: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each change, the answers of all pages are stored, so the next change outdates them."""
     for change in (None, *part_of(CHANGES, 0, 4)):
@@ -266,6 +267,7 @@ def test_the_tables_of_a_run_are_drawn_again_only_if_they_change(
         assert bool(drawn) is is_drawn, change
 
 
+@pytest.mark.slow
 def test_a_row_that_was_read_before_the_seal_is_not_part_of_an_answer(
     operator: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def with_mixes(run: Run) -> None:  # noqa: F811 - not the fixture
         result.save()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 def test_no_single_change_ends_in_an_error(operator: Client, run: Run, start: str) -> None:  # noqa: F811 - fixture
     with_histograms(run)
@@ -180,6 +181,7 @@ def test_a_typed_filter_that_cannot_be_read_is_dropped_with_the_reason(
     assert 'id="compare-data"' in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 def test_no_change_of_the_address_ends_in_an_error(operator: Client, run: Run, start: str) -> None:  # noqa: F811 - fixture
     """A choice that is changed in the address itself, without the form's `before`."""

@@ -20,11 +20,13 @@ from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.results import START, Lab
+from webapp.tests.sampling import part_of
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", part_of(range(12), 0, 3))
 def test_explore_the_api_and_a_verdict_make_the_claims_of_the_run(seed: int, operator: Client) -> None:
     """Three factors with small effects, so that the correction decides about many claims."""
     chance = random.Random(seed)
@@ -53,7 +55,8 @@ def test_explore_the_api_and_a_verdict_make_the_claims_of_the_run(seed: int, ope
         assert rows[0]["ratio"] == pytest.approx(series["against_baseline"]["ratio"]["value"])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", part_of(range(4), 0, 2))
 def test_bench_makes_the_claims_of_explore(seed: int, operator: Client) -> None:
     """Two drives of one run with small effects at twelve workloads, so that the correction decides about many of
     them; every second run varies two more factors, which share the chance of a false claim."""

@@ -21,6 +21,7 @@ from webapp.serving.places import MAX_WAITING_OF_CLIENT, RUNNING
 from webapp.serving.tests.application import LARGE, SLOW_S
 from webapp.tests.system import await_true
 
+pytestmark = pytest.mark.slow
 SLOW = 300  # clients; a process has 256 threads, of which 192 exchange data
 SLOW_READERS = 100  # fewer: each response takes work to make
 LIMIT_S = 3.0  # for the median request of another client: a busy machine may delay a single one

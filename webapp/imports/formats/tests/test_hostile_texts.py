@@ -9,6 +9,7 @@ from webapp.imports.formats import FORMATS
 from webapp.imports.formats.tests.examples import EXAMPLES
 from webapp.imports.values import ImportRefused
 
+pytestmark = pytest.mark.slow
 BYTES, BYTES_IN_LINES = 8 * 1024**2, 2 * 1024**2
 MAX_CPU_S = 20.0  # for all texts of a format; usually below 5, and hours where the work is quadratic
 # In one line, and in lines that are as long, and as many, as they may be.
