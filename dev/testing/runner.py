@@ -18,7 +18,7 @@ from dev.stack.temporary import temporary
 from dev.testing.pytest_plugin import SECOND_TRIES_VARIABLE, SECOND_TRY
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "dev.testing.pytest_plugin", "-p", "dev.testing.waiting")
-QUICK = ("-m", "not (pipeline or browser or service or root or alone)")
+QUICK = ("-m", "not (pipeline or browser or service or root or slow or alone)")
 NO_TESTS = 5  # pytest's exit status
 SECOND_TRIES = REPOSITORY / ".build" / "second-tries.txt"
 MAX_SECOND_TRIES = 3
@@ -39,7 +39,8 @@ class Part:
 def main(arguments: str = "", *, quick: bool = False) -> int:
     """Run Vitest and pytest, or pytest alone with `arguments`; 0 if everything passed.
 
-    `quick` leaves out the tests that start a whole system, a worker or a browser, use loop devices, or measure speed.
+    `quick` leaves out the tests that start a whole system, a worker or a browser, use loop devices, measure speed, or
+    are marked `slow`.
     """
     with temporary("test") as state:
         with step("starting PostgreSQL and Redis for the tests"):
@@ -65,9 +66,9 @@ def _vitest(folder: Path) -> Part:
 
 
 def _pytest(folder: Path) -> list[Part]:
-    # Half of the time tests wait for fio, a browser or another process: five keep two cores busy.
-    # The plugin puts long tests first, therefore xdist must not reorder them.
-    parallel = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
+    # Half of the time tests wait for fio, a browser or another process: six keep two cores busy.
+    # The plugin spreads long tests, therefore xdist must not reorder them.
+    parallel = ("-n", "6", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
     return [
         pytest_part("in parallel", folder / "1.xml", *parallel),
         pytest_part("alone", folder / "2.xml", "-m", "alone", "webapp/tests"),
