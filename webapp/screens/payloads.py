@@ -121,6 +121,7 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     cancelled: int
     lost: int
     progress: int  # trials in the progress bar: ended ones; of an ended run those that were measured or failed
+    heading: str  # of the page of an open run
     elapsed_s: float | None
     lasted: str  # how long it has run, been paused or waited, as text
     seconds_left: float | None

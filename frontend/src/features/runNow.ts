@@ -2,7 +2,7 @@
 
 import type { LiveCell, LiveRun, LiveSample } from "#payloads/live";
 import { find, setText } from "../lib/dom";
-import { bytesPerSecond, counted, duration, latency } from "../lib/format";
+import { bytesPerSecond, counted, latency } from "../lib/format";
 import { perSecond } from "../lib/samples";
 import { rateOf } from "./secondsText";
 
@@ -35,10 +35,9 @@ function paintProgress(run: LiveRun): void {
     bar.max = Math.max(1, run.total);
     bar.value = run.progress;
   }
-  setText(document.getElementById("run-count"), `${run.progress} of ${run.total} trials`);
+  setText(document.getElementById("run-heading"), run.heading);
   setText(document.getElementById("run-failed"), run.failed ? `${run.failed} failed` : "");
   setText(document.getElementById("run-elapsed"), run.lasted);
-  setText(document.getElementById("run-left"), run.ended ? "–" : duration(run.seconds_left));
 }
 
 function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {

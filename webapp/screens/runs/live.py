@@ -233,6 +233,7 @@ def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
     state = progress(run)
     lines, active = lines_of(rows), _active(run)
     unheard = any(quiet_for(attempt.host, attempt) for attempt in active)
+    seconds_left = None if unheard else state.seconds_left
     return LiveRun(
         number=run.number,
         state=run.state,
@@ -244,9 +245,10 @@ def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
         cancelled=state.cancelled,
         lost=state.lost,
         progress=_progress(run, state),
+        heading=_heading(run, state, seconds_left),
         elapsed_s=state.elapsed_s,
         lasted=lasted(run, state),
-        seconds_left=None if unheard else state.seconds_left,
+        seconds_left=seconds_left,
         now=_now(active),
         cells=_cells(run, cursor) if with_trials else (),
         samples=live_samples(rows, run.started_at or run.created_at, lines),
@@ -254,6 +256,18 @@ def live_run(run: Run, after: str = "", *, with_trials: bool = True) -> LiveRun:
         cursor=Cursor(transitions_until, _positions(cursor, rows)).write(),
         more=more,
     )
+
+
+def _heading(run: Run, state: RunProgress, seconds_left: float | None) -> str:
+    ended = f"{_progress(run, state)} of {state.total} trials"
+    match run.state:
+        case RunState.QUEUED:
+            return f"{state.total} {'trial waits' if state.total == 1 else 'trials wait'} to start"
+        case RunState.PAUSED:
+            return f"Paused after {ended}"
+        case RunState.CLOSING:
+            return f"{ended}, restoring settings"
+    return f"{ended}, {formatting.duration(seconds_left)} left" if seconds_left else ended
 
 
 def _progress(run: Run, state: RunProgress) -> int:

@@ -1,6 +1,7 @@
 """The pages in Debian's Chromium: log in, watch a run live over a lost connection, compare what came of it."""
 
 import random
+import re
 from datetime import timedelta
 
 import pytest
@@ -42,6 +43,7 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
     failed = page.locator('[data-trial="4"]')
     expect(failed).to_have_text("Failed")
     expect(failed.locator("a")).to_have_attribute("title", "Trial 4: Failed. fio said nothing for 60 s.")
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile(r"^3 of 24 trials"))
     assert problems == []
 
 

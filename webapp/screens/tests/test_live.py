@@ -1,6 +1,7 @@
 """What a run's page is told: everything once the cursor has moved over it, whatever happens in between."""
 
 import random
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -66,6 +67,7 @@ def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
     heard = live.live_run(run)
     assert heard.now[0].phase == "measuring"
     assert heard.seconds_left is not None
+    assert re.fullmatch(r"1 of 12 trials, [\dminsh ]+ left", heard.heading), heard.heading
     now = timezone.now()
     long_ago = now - timedelta(minutes=9)
     Attempt.objects.filter(pk=attempt.pk).update(created_at=long_ago, lease_until=now + timedelta(seconds=700.5))
@@ -73,7 +75,7 @@ def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
     with patch.object(timezone, "now", return_value=now):
         silent = live.live_run(run)
     assert silent.now[0].phase == "nothing heard of storage1 for 3 min 20 s, lost in 11 min 40 s"
-    assert silent.seconds_left is None
+    assert (silent.seconds_left, silent.heading) == (None, "1 of 12 trials")
 
 
 def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> None:

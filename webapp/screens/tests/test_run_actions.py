@@ -39,6 +39,7 @@ def said(client: Client, address: str, **data: object) -> str:
 def test_it_pauses_and_goes_on(operator: Client, run: Run) -> None:
     text = said(operator, "/runs/1/pause/")
     assert "Run 1 is paused" in text
+    assert re.search(r'<h1 id="run-heading">Paused after \d of 24 trials</h1>', text)
     assert "Paused</strong> by olga" in text
     assert "The settings are kept for 60 s" in text
     assert re.search(r'id="run-elapsed">paused for \d s, ran for \d s<', text)

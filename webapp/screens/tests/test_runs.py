@@ -114,7 +114,7 @@ def test_it_shows_a_run_that_has_not_started(operator: Client) -> None:
     run_on_storage1(repeats=1, state="queued", started_at=None)
     page = operator.get("/runs/1/").content.decode()
     assert "Queued" in page
-    assert "0 of 12 trials" in page
+    assert '<h1 id="run-heading">12 trials wait to start</h1>' in page
     assert "No samples yet" in page
     assert "The run has changed no settings so far" in page
 
