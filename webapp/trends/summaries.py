@@ -26,27 +26,35 @@ from webapp.runs.models import Run, Trial
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.trends.models import TrendSummary
 from webapp.trends.run_values import ended_runs, read_history
+from webapp.trends.trend import Step as TrendStep
 from webapp.trends.trend import Trend, trend
 from worker.contract.steadiness import Verdict
 
 log = logging.getLogger(__name__)
 
-VERSION = 2  # raise it if the rules or Summary change: all summaries are made again
+VERSION = 3  # raise it if the rules or Summary change: all summaries are made again
 SHOWN_RUNS = 21
 
 
 class State(StrEnum):
-    """The most serious first. A step within the shown runs decides; the newest run decides whether the target froze."""
+    """The most serious first. A step within the shown runs decides; the newest run decides whether the target froze, or
+    is worse than the runs before it, if they had no step to a lower level."""
 
     FROZE = "froze"
     SLOWER = "slower"
+    WORSE = "worse"
     FASTER = "faster"
     STEADY = "steady"
     SHORT = "short"  # too few runs for a search for steps
 
+    @property
+    def tone(self) -> str:
+        """Its class of CSS."""
+        return {State.WORSE: State.SLOWER, State.SHORT: State.STEADY}.get(self, self).value
+
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """The last step of a trend. `run` is the place of the first shown run on the new level."""
+    """The last step of a trend, or its fall. `run` is the place of the first shown run on the new level."""
 
     run: int
     at: datetime
@@ -150,6 +158,8 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
     shown = target_trend.runs[-SHOWN_RUNS:]
     first = len(target_trend.runs) - len(shown)
     last = target_trend.steps[-1] if target_trend.steps else None
+    if (fall := target_trend.fall) and not (last and last.after in shown and _is_worse(last, target_trend)):
+        last = fall
     at = target_trend.runs.index(last.after) - first if last else 0
     level = last.old_level if last else math.exp(fmean(math.log(run.value) for run in target_trend.runs))
     step = None
@@ -158,7 +168,7 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
             run=at,
             at=last.after.at,
             ratio=last.ratio,
-            better=(last.ratio < 1) == target_trend.metric.lower_is_better,
+            better=not _is_worse(last, target_trend),
             changed=tuple(change.label for change in last.changed),
         )
     elif last:
@@ -170,8 +180,12 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
         level=level,
         spread=_spread(target_trend),
         step=step,
-        state=_state(target_trend, target, step),
+        state=_state(target_trend, target, step, is_fall=last is fall),
     )
+
+
+def _is_worse(step: TrendStep, target_trend: Trend) -> bool:
+    return (step.ratio < 1) != target_trend.metric.lower_is_better
 
 
 def _spread(target_trend: Trend) -> float | None:
@@ -184,12 +198,12 @@ def _spread(target_trend: Trend) -> float | None:
     return math.sqrt(sum((value - fmean(level)) ** 2 for level in levels for value in level) / freedom)
 
 
-def _state(target_trend: Trend, target: Target, step: Step | None) -> State:
+def _state(target_trend: Trend, target: Target, step: Step | None, *, is_fall: bool) -> State:
     newest = Result.objects.filter(run=target_trend.runs[-1].run.pk, target=target, invalid=False)
     if newest.filter(steadiness=Verdict.STALLED).exists():
         return State.FROZE
     if step:
-        return State.FASTER if step.better else State.SLOWER
+        return State.FASTER if step.better else State.WORSE if is_fall else State.SLOWER
     return State.SHORT if target_trend.runs_missing else State.STEADY
 
 

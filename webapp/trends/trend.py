@@ -5,18 +5,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from statistics import fmean, geometric_mean
+from statistics import fmean, geometric_mean, stdev
 from uuid import UUID
 
 from webapp.analysis.cells import BUCKET_WIDTH, PERCENTILES
 from webapp.analysis.claims import Influences
 from webapp.analysis.dimensions import VOLATILE, label_of_fact
-from webapp.core.statistics import student_t
+from webapp.analysis.question import MARGIN
+from webapp.core.statistics import student_t, tail
 from webapp.results.metrics import Metric
 from webapp.results.reading.content import FACTS, Point
 from webapp.runs.models import Run
 from webapp.trends.run_values import Cell, History, RunHistory
-from webapp.trends.steps import MIN_RUNS, steps
+from webapp.trends.steps import MIN_LEVEL, MIN_RUNS, steps
 
 # What changed in the configuration between two runs: facts, engine version and plan version.
 
@@ -70,6 +71,7 @@ def _text(texts: frozenset[str]) -> str:
 
 INCOMPLETE, NO_VALUES = "some points have no valid value of this metric", "no valid value of this metric"
 OTHER_POINTS = "measured other points"
+FALSE_FALLS = 0.001  # of newest runs that are as those before them
 MIN_SHARED = 0.5  # of the newest run's cells that an older run needs
 
 
@@ -144,6 +146,21 @@ class Trend:
     def runs_missing(self) -> int:
         """How many more runs the search for steps needs."""
         return max(0, MIN_RUNS - len(self.runs))
+
+    @property
+    def fall(self) -> Step | None:
+        """The newest run against those of its level before it, if it is worse by more than `MARGIN` and than chance
+        explains. A step needs several runs on its new level, so it says nothing of the last night."""
+        first = self.runs.index(self.steps[-1].after) if self.steps else 0
+        logs = [math.log(run.value) for run in self.runs[first:]]
+        if self.runs_missing or len(logs) <= MIN_LEVEL:
+            return None
+        level, change = fmean(logs[:-1]), logs[-1] - fmean(logs[:-1])
+        loss = change if self.metric.lower_is_better else -change
+        spread = stdev(logs[:-1]) * math.sqrt(1 + 1 / (len(logs) - 1))  # of one more run
+        if loss < math.log(1 + MARGIN) or (spread and tail(len(logs) - 2, loss / spread) > FALSE_FALLS):
+            return None
+        return Step(self.runs[-2], self.runs[-1], math.exp(level), self.runs[-1].value)
 
 
 def trend(history: History, metric: Metric, keys: Set[str], direction: str = "") -> Trend:

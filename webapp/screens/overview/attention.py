@@ -29,6 +29,7 @@ CARDS = 3
 PHRASES = 3  # of the heading
 SINCE = timedelta(hours=24)
 PICTURE = (148, 60)  # px
+WORSE = (State.FROZE, State.SLOWER, State.WORSE)
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def situation(trends: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> 
     errors = list(_with_storage_errors(since)[:100])
     worse = _worse([row.newest_run for row in trends if row.summary.state is State.SHORT], since)
     phrases = [
-        *changes(rows, (State.FROZE, State.SLOWER)),
+        *changes(rows, WORSE),
         *_counted(len(worse), "run was worse than the run before it", "runs were worse than the runs before them"),
         *_counted(len(away), "host is away", "hosts are away"),
         *_counted(len(errors), "run had storage errors", "runs had storage errors"),
@@ -72,7 +73,7 @@ def situation(trends: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> 
         *_counted(len(missed), "run was missed", "runs were missed"),
         *_counted(len(late), "run is late", "runs are late"),
     ]
-    changed = [row for state in (State.FROZE, State.SLOWER) for row in rows if row.summary.state is state]
+    changed = [row for state in WORSE for row in rows if row.summary.state is state]
     groups: list[list[Card]] = [
         [_of_trend(row, scale) for row in changed],
         [_of_finding(finding) for finding in worse],
@@ -108,9 +109,7 @@ def _heading(phrases: Sequence[str], rows: Sequence[Row]) -> str:
 def _lead(rows: Sequence[Row], away: set[object]) -> str:
     """How many others are well."""
     known = [row for row in rows if row.summary.state is not State.SHORT]
-    well = [
-        row for row in known if row.summary.state not in (State.FROZE, State.SLOWER) and row.target.host_id not in away
-    ]
+    well = [row for row in known if row.summary.state not in WORSE and row.target.host_id not in away]
     if not known:
         return f"{sentence([number(len(rows))])} {noun(rows, len(rows))} with too few runs for a trend." if rows else ""
     if len(well) == len(known):
@@ -137,6 +136,10 @@ def _of_trend(row: Row, scale: Scale) -> Card:
     step = row.summary.step
     title = f"{row.target} {shown(step.ratio, PERCENT)}" if step else str(row.target)
     detail = change_of(step).cause if step else ""
+    if row.summary.state is State.WORSE:  # the trend has no step yet; the run says what became worse
+        address = reverse("run", args=[row.newest_run])
+        detail = ": ".join(filter(None, (f"in run {row.newest_run}", detail)))
+        return Card("slower", "▼", "Worse", title, address, detail, spark=spark)
     return Card("slower", "▼", "Slower", title, address, detail, step.at if step else None, spark)
 
 

@@ -71,13 +71,13 @@ def drives(rows: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> Drive
 
 def _tile(row: Row, scale: Scale, *, away: bool) -> Tile:
     summary, target = row.summary, row.target
-    tone = "away" if away else "" if summary.state is not State.SHORT else "steady"
+    tone = "away" if away else ""
     return Tile(
         name=str(target),
         model=target.model or target.path,
         address=trend_address(row.plan, row.target),
         value=summary.text,
-        tone=tone or summary.state.value,
+        tone=tone or summary.state.tone,
         state="○ away" if away else _state(row),
         spark=sparkline(summary, scale, width=SPARK[0], height=SPARK[1], tone=tone),
     )
@@ -85,7 +85,7 @@ def _tile(row: Row, scale: Scale, *, away: bool) -> Tile:
 
 def _state(row: Row) -> str:
     state, step = row.summary.state, row.summary.step
-    if state in (State.SLOWER, State.FASTER) and step:
+    if state in (State.SLOWER, State.WORSE, State.FASTER) and step:
         return f"{SIGNS[state]} {change_of(step).size}"
     return f"{SIGNS[state]} {LABELS[state].lower()}".strip()
 
@@ -96,7 +96,7 @@ def _line(rows: Sequence[Row], presence: Mapping[UUID, str]) -> HostLine:
     words = [f"{states.count(state)} {LABELS[state].lower()}" for state in State if state in states]
     worst = min(states, key=list(State).index)
     away = presence.get(host.pk) == "lost"
-    tone = "away" if away else worst.value if worst not in CALM else "steady"
+    tone = "away" if away else worst.tone
     return HostLine(
         host.slug, reverse("host", args=[host.slug]), tone, ", ".join([*(["away"] if away else []), *words])
     )

@@ -26,7 +26,7 @@ from webapp.tests.factories.hosts import a_drive, a_host, a_target, storage1_scr
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version, first_look
-from webapp.tests.factories.results import Lab, finish_run
+from webapp.tests.factories.results import FACTS, Lab, finish_run
 from webapp.tests.factories.runs import first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
 from webapp.trends.models import TrendSummary
@@ -285,6 +285,23 @@ def test_it_says_what_needs_a_person_and_agrees_with_trends(operator: Client) ->
     assert "The other 1 of 2 drives" in page
     assert page.count('class="spark-line tone-slower"') == 2  # its card and its tile
     assert page.count('class="spark-line tone-steady"') == 1
+
+
+def test_a_drive_that_became_worse_last_night_is_not_as_fast_as_before(operator: Client) -> None:
+    nights = nightly("db1", "nvme0", *STEADY)
+    nights.run(700.0, facts=FACTS | {"kernel.release": "6.12"})
+    make_due(60)
+    page = operator.get("/").content.decode()
+    assert heading(page) == "One drive became worse in the newest run"
+    assert heading(page) == heading(operator.get("/trends/").content.decode())
+    card = page.partition('aria-label="Needs attention"')[2].partition("</section>")[0]
+    number = nights.count
+    assert f'href="/runs/{number}/"' in card
+    assert "db1/nvme0 −30 %" in card
+    assert f"in run {number}: Kernel changed" in " ".join(card.split())
+    assert page.count('class="spark-line tone-slower"') == 2  # its card and its tile
+    trend = heading(operator.get("/trends/?plan=nightly&target=db1/nvme0").content.decode())
+    assert trend.strip().startswith(f"IOPS −30 % in run {number} alone")
 
 
 @pytest.mark.parametrize(("newest", "said"), [

@@ -15,10 +15,15 @@ from webapp.trends.summaries import Row, State, Step
 from worker.contract.workload import TargetKind
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-VERBS = {State.FROZE: "froze", State.SLOWER: "got slower", State.FASTER: "got faster"}
-SIGNS = {State.FROZE: "‖", State.SLOWER: "▼", State.FASTER: "▲", State.STEADY: "", State.SHORT: ""}
+VERBS = {
+    State.FROZE: "froze", State.SLOWER: "got slower", State.WORSE: "became worse in the newest run",
+    State.FASTER: "got faster",
+}  # fmt: skip
+SIGNS = {
+    State.FROZE: "‖", State.SLOWER: "▼", State.WORSE: "▼", State.FASTER: "▲", State.STEADY: "", State.SHORT: "",
+}  # fmt: skip
 LABELS = {
-    State.FROZE: "Froze", State.SLOWER: "Slower", State.FASTER: "Faster", State.STEADY: "Steady",
+    State.FROZE: "Froze", State.SLOWER: "Slower", State.WORSE: "Worse", State.FASTER: "Faster", State.STEADY: "Steady",
     State.SHORT: "New",
 }  # fmt: skip
 

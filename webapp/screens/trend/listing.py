@@ -22,7 +22,7 @@ from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
 from webapp.trends.steps import MIN_RUNS
 from webapp.trends.summaries import Row, State, worst_by_target
 
-CHANGED = (State.FROZE, State.SLOWER, State.FASTER)
+CHANGED = (State.FROZE, State.SLOWER, State.WORSE, State.FASTER)
 VIEWS = {"list": "List", "grid": "Grid"}
 SPARK = {"list": (400, 36), "grid": (280, 64)}  # px
 MOST_STEADY = 200
@@ -97,7 +97,7 @@ def heading(rows: Sequence[Row]) -> str:
     judged = [row for row in worst if row.summary.state is not State.SHORT]
     if not judged:
         return "No trend yet: too few runs" if rows else "No trend yet"
-    phrases = changes(worst, (State.FROZE, State.SLOWER, State.FASTER))
+    phrases = changes(worst, CHANGED)
     if phrases:
         return sentence(phrases)
     return f"All {len(judged)} {noun(judged, 2)} are steady" if len(judged) > 1 else "The trend is steady"
@@ -135,7 +135,7 @@ def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
         cause=change.cause if change else "",
         too_few=f"too few runs ({runs} of {MIN_RUNS})" if runs < MIN_RUNS else "",
         spread=f"± {100 * summary.spread:.1f} %" if summary.spread is not None else "–",
-        tone=state.value if state in CHANGED else State.STEADY.value,
+        tone=state.tone,
         sign=SIGNS[state],
         verdict=LABELS[state],
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from webapp.pictures import axes
-from webapp.trends.summaries import State, Summary
+from webapp.trends.summaries import Summary
 
 LEAST, MOST = 0.78, 1.16  # ends of the scale, unless a value is beyond
 FARTHEST = 2.0  # times the level: values beyond are drawn at the edge
@@ -68,17 +68,13 @@ def sparkline(summary: Summary, scale: Scale, *, width: int, height: int, tone: 
         after=_text(points[max(0, cut - 1) :]) if summary.step else "",
         step=round(points[cut][0] - reach / 2, 1) if summary.step else None,
         end=points[-1],
-        tone=tone or _tone(summary),
+        tone=tone or summary.state.tone,
         label=_label(summary),
     )
 
 
 def _text(points: list[tuple[float, float]]) -> str:
     return " ".join(f"{x:g},{y:g}" for x, y in points)
-
-
-def _tone(summary: Summary) -> str:
-    return summary.state.value if summary.state is not State.SHORT else State.STEADY.value
 
 
 def _label(summary: Summary) -> str:

@@ -204,6 +204,7 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "target": target,
         "chart": msgspec.to_builtins(answer.chart),
         "drawing": _drawing(answer),
+        "fall": _step_row(answer.trend.fall, answer.metric) if answer.trend.fall else None,
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
         "form": refused or answer.form,

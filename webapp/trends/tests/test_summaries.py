@@ -45,6 +45,29 @@ def test_few_runs_are_no_trend_and_equal_ones_are_steady(nights: Nights) -> None
     assert len(summary.values) == 14
 
 
+@pytest.mark.parametrize(("newest", "state"), [
+    (700.0, State.WORSE), (960.0, State.STEADY), (1400.0, State.STEADY),
+])  # fmt: skip
+def test_the_newest_run_alone_may_be_worse(nights: Nights, newest: float, state: State) -> None:
+    """Less than 5 % is no fall, and what is better needs nobody."""
+    for _ in range(13):
+        nights.run(1000.0, facts={"kernel.release": "6.1"})
+    nights.run(newest, facts={"kernel.release": "6.12"})
+    summary = only()
+    assert summary.state is state
+    assert (summary.step is not None) is (state is State.WORSE)
+    if summary.step:
+        assert (summary.step.run, len(summary.step.changed)) == (13, 1)
+        assert summary.step.ratio == pytest.approx(0.7, abs=0.02)
+
+
+def test_a_fall_within_the_spread_of_the_runs_is_none(nights: Nights) -> None:
+    for place in range(14):
+        nights.run(1000.0 * (1.2 if place % 2 else 0.8))
+    nights.run(750.0)
+    assert only().state is State.STEADY
+
+
 def test_a_step_before_the_shown_runs_is_the_level(nights: Nights) -> None:
     for _ in range(8):
         nights.run(1000.0)
