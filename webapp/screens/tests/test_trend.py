@@ -64,7 +64,7 @@ def test_it_shows_steps_with_their_date_size_and_what_changed(operator: Client, 
     shown = page_of(operator, ADDRESS)
     assert '<strong class="worse">−20' in shown
     (heading,) = re.findall(r"<h1>(.*?)</h1>", shown)
-    assert all(part in heading for part in ("IOPS", "−20", "run 12", "→"))
+    assert all(part in heading for part in ("IOPS", "−20", "since run 12", "changed"))
     assert 'from <a href="/runs/12/">run 12</a>' in shown
     assert "2024-05-13" in shown
     assert "Kernel: 6.1.0 → 6.12.0" in shown

@@ -71,10 +71,14 @@ class Change:
 
 
 def change_of(step: Step) -> Change:
-    causes = [label.rpartition(".")[2].replace("_", " ") for label in step.changed]
+    return Change(shown(step.ratio, PERCENT).lstrip("+−"), cause_of(step.changed))
+
+
+def cause_of(labels: Sequence[str]) -> str:
+    """“firmware and 2 more changed”: what may be the cause of a step; "" if nothing changed."""
+    causes = [label.rpartition(".")[2].replace("_", " ") for label in labels]
     more = f" and {len(causes) - 1} more" if len(causes) > 1 else ""
-    size = shown(step.ratio, PERCENT).lstrip("+−")
-    return Change(size, f"{causes[0]}{more} changed" if causes else "")
+    return f"{causes[0]}{more} changed" if causes else ""
 
 
 def trend_address(plan: Plan, target: Target) -> str:

@@ -43,7 +43,7 @@ from webapp.screens.trend.acceptance_form import (
     refused_form,
 )
 from webapp.screens.trend.chart import TrendChart, TrendPoint, TrendStep, trend_picture
-from webapp.screens.trend.claims import trend_address
+from webapp.screens.trend.claims import cause_of, trend_address
 from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo
 from webapp.trends.models import Baseline
@@ -146,6 +146,10 @@ class StepRow:
     mark: str  # better | worse
     levels: str
 
+    @property
+    def cause(self) -> str:
+        return cause_of([change.label for change in self.step.changed])
+
 
 @dataclass(frozen=True)
 class RunRow:
@@ -198,13 +202,17 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
     """`refused`: a form of a baseline run that was not accepted."""
     answer = trend_answer(plan, target, request.GET)
     baseline = baselines().filter(plan=plan, target=target).first()
+    fall = _step_row(answer.trend.fall, answer.metric) if answer.trend.fall else None
+    steps = [*answer.steps, *([fall] if fall else [])]
     context = {
         **vars(answer),
         "plan": plan,
         "target": target,
         "chart": msgspec.to_builtins(answer.chart),
         "drawing": _drawing(answer),
-        "fall": _step_row(answer.trend.fall, answer.metric) if answer.trend.fall else None,
+        "fall": fall,
+        "changes": steps,
+        "last": steps[-1] if steps else None,
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
         "form": refused or answer.form,
