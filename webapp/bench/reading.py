@@ -1,8 +1,9 @@
 """Which results the pages Bench and Rankings read. The number of queries does not depend on the number of products.
 
-A cell is a target at a test point in a direction, such as the reads of a mix. Both pages, and the pages of products
-and targets, read the newest `PER_CELL` results of a cell, or all if it has fewer, so they show one number. Bench reads
-a whole cell or nothing of it.
+A cell is a target at a controller, at a test point in a direction, such as the reads of a mix. Both pages, and the
+pages of products and targets, read the newest `PER_CELL` results of a cell, or all if it has fewer, so they show one
+number. Bench reads a whole cell or nothing of it. A drive that was moved to another controller has cells at both:
+pages compare drives at one controller.
 """
 
 from collections import Counter
@@ -13,8 +14,9 @@ from typing import TypeVar
 from uuid import UUID
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import CharField, OuterRef, Q, QuerySet, Value
+from django.db.models import CharField, Max, OuterRef, Q, QuerySet, Value
 from django.db.models.expressions import RawSQL
+from django.db.models.functions import Coalesce
 
 from webapp.analysis.seals import ANY_RESULT, scopes_of
 from webapp.bench.products import Kind, Product, is_part
@@ -26,6 +28,8 @@ from webapp.runs.models import Run
 
 PER_CELL = 15
 _WITHOUT_CELLS = (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT)  # chosen to see all of their results
+_CONTROLLER = Coalesce("stream_run__configuration__controller", Value(""))  # as `ResultRow.controller`
+_CELL = ("target", "controller", "point_key", "direction")
 
 
 def results_of(ids: Iterable[int]) -> QuerySet[Result]:
@@ -36,10 +40,18 @@ def results_of(ids: Iterable[int]) -> QuerySet[Result]:
 def newest_of_cells(examples: Collection[int]) -> tuple[dict[int, list[int]], bool]:
     """By the id of one result of a cell, the ids of those that are read of it, the newest first; and whether a cell has
     more. One query: the index of workloads answers it for each cell."""
-    same = {name: OuterRef(name) for name in ("point_key", "target", "direction")}
-    newest = Result.objects.filter(invalid=False, **same).order_by("-id").values("pk")[: PER_CELL + 1]
-    cells = dict(results_of(examples).values_list("pk", ArraySubquery(newest))) if examples else {}
+    same = {name: OuterRef(name) for name in _CELL}
+    at_controllers = Result.objects.alias(controller=_CONTROLLER)
+    newest = at_controllers.filter(invalid=False, **same).order_by("-id").values("pk")[: PER_CELL + 1]
+    with_controllers = results_of(examples).alias(controller=_CONTROLLER)
+    cells = dict(with_controllers.values_list("pk", ArraySubquery(newest))) if examples else {}
     return {id_: ids[:PER_CELL] for id_, ids in cells.items()}, any(len(ids) > PER_CELL for ids in cells.values())
+
+
+def examples_of_cells(results: QuerySet[Result]) -> list[int]:
+    """The id of the newest result of each cell. One query."""
+    cells = results.exclude(target=None).annotate(controller=_CONTROLLER).order_by().values(*_CELL)
+    return [cell["newest"] for cell in cells.annotate(newest=Max("id"))]
 
 
 def newest_rows(product: Product, rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
@@ -49,7 +61,7 @@ def newest_rows(product: Product, rows: Sequence[ResultRow]) -> tuple[ResultRow,
     counts: Counter[tuple[str, ...]] = Counter()
     newest: set[int] = set()
     for row in sorted(rows, key=lambda row: row.id, reverse=True):
-        cell = (row.target_name, row.point_key, row.direction)
+        cell = (row.target_name, row.controller, row.point_key, row.direction)
         counts[cell] += 1
         if row.imported or counts[cell] <= PER_CELL:
             newest.add(row.id)
@@ -57,7 +69,7 @@ def newest_rows(product: Product, rows: Sequence[ResultRow]) -> tuple[ResultRow,
 
 
 def newest_words() -> str:
-    return f"Values are of the newest {PER_CELL} results of each target at each test point."
+    return f"Values are of the newest {PER_CELL} results of each target at each controller and test point."
 
 
 # Which runs of a product are read if it has more results than Bench reads.
@@ -204,9 +216,9 @@ def _ids_by_plan(
 
 def _of_cells(chosen: _Chosen, most: int) -> tuple[dict[Product, list[int]], bool]:
     """Of products by plan: the whole cells of the first runs, and imported results. Two queries."""
-    columns = ("pk", "origin", "run", "target", "point_key", "direction")
     known = {id_ for product in chosen.runs for id_ in chosen.ids[product]}
-    results = {pk: rest for pk, *rest in results_of(known).values_list(*columns)} if known else {}
+    columns = results_of(known).annotate(controller=_CONTROLLER).values_list("pk", "origin", "run", *_CELL)
+    results = {pk: rest for pk, *rest in columns} if known else {}
     examples: dict[Product, list[int]] = {}
     ids = {product: [id_ for id_ in chosen.ids[product] if results[id_][0]] for product in chosen.runs}
     for product, runs in chosen.runs.items():

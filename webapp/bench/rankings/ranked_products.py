@@ -3,13 +3,11 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Max
-
 from webapp.analysis.places import host_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.rankings.catalogue import Catalogue, Filter, Load
 from webapp.bench.rankings.question import Ranked
-from webapp.bench.reading import newest_of_cells, results_of
+from webapp.bench.reading import examples_of_cells, newest_of_cells, results_of
 from webapp.hosts.selectors import BESIDE
 from webapp.results.models import Result
 from webapp.results.reading.rows import ResultRow, read_rows
@@ -48,8 +46,7 @@ def _read(keys: Sequence[str], filters: Filter, sets: int) -> Read:
     if not keys:
         return Read((), sets, has_more=False)
     valid = Result.objects.filter(invalid=False, point_key__in=keys).order_by()
-    cells = valid.exclude(target=None).values("point_key", "target", "direction").annotate(newest=Max("id"))
-    ids, has_more = newest_of_cells([cell["newest"] for cell in cells])
+    ids, has_more = newest_of_cells(examples_of_cells(valid))
     imported = valid.exclude(origin=None).order_by("-id").values_list("pk", flat=True)[:MAX_ROWS]
     rows = read_rows(results_of([*(id_ for each in ids.values() for id_ in each), *imported]).order_by("id"))
     return Read([row for row in rows if filters.admits(row)], sets, has_more)

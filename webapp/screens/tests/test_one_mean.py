@@ -24,7 +24,7 @@ from webapp.results.models import Result
 from webapp.results.tables import point_table
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
-from webapp.tests.factories.results import Lab
+from webapp.tests.factories.results import FACTS, Lab
 
 pytestmark = pytest.mark.django_db
 FIRST = {1: (1000.0, 1000.0, 8000.0), 32: (70_000.0, 70_000.0, 560_000.0)}
@@ -144,6 +144,26 @@ def test_a_drive_with_a_long_history_has_one_value_on_every_page(
     for address in (f"/bench/?{BENCH}", "/rankings/?iodepth=32", f"/products/model/{SAMSUNG}/"):
         words = " ".join(texts(body(operator, address)).split())
         assert f"alues of the newest {PER_CELL} results" in words.replace("alues are of", "alues of"), address
+
+
+def test_a_drive_that_was_moved_has_one_value_at_each_controller(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    """Bench reads the results at a controller, and Rankings must not read the newest ones at both."""
+    chance = random.Random(7)
+    for number, controller in ((3, "HBA 1"), (4, "HBA 1"), (5, "HBA 2")):
+        facts = FACTS | {"device.nvme0.controller.model": controller}
+        values = [chance.uniform(5e5, 6e5) / number for _ in range(10)]
+        Lab(labs[0].target, number=number).measure(*values, iodepth=8, facts=facts)
+    bench = json.loads(body(operator, "/api/v1/bench?product=controller:HBA+1&product=controller:HBA+2"))
+    (at_8,) = (row for row in bench["rows"] if "QD 8" in row["workload"] and row["metric"] == "iops")
+    first, second = at_8["cells"]
+    assert (first["n"], second["n"]) == (PER_CELL, 10)
+    ranked = json.loads(body(operator, "/rankings.json?iodepth=8&rank=controller"))
+    entries = {entry["name"]: entry for group in ranked["groups"] for entry in group["entries"]}
+    assert {name: entry["mean"] for name, entry in entries.items()} == {"HBA 1": first["mean"], "HBA 2": second["mean"]}
+    for name, cell in (("HBA+1", first), ("HBA+2", second)):
+        filtered = json.loads(body(operator, f"/rankings.json?iodepth=8&controller={name}"))
+        (entry,) = (entry for group in filtered["groups"] for entry in group["entries"])
+        assert (entry["name"], entry["mean"], entry["results"]) == (SAMSUNG, cell["mean"], cell["n"])
 
 
 def test_the_table_of_a_run_for_terminals_has_the_same_values(labs: tuple[Lab, Lab]) -> None:

@@ -18,6 +18,7 @@ from webapp.plans.models import PlanVersion
 from webapp.plans.points import point_key, settings_of, workloads_of
 from webapp.plans.values import Value
 from webapp.results.models import Attachment, Configuration, Result, Sample, StreamRun
+from webapp.results.reading.content import CONTROLLER_FACT, without_device_names
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, Trial, TrialState
 from webapp.tests.factories.plans import a_point, a_version
 from webapp.tests.factories.runs import finish_moves
@@ -93,7 +94,8 @@ class Lab:
 
 def a_configuration(facts: dict[str, str]) -> Configuration:
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return Configuration.objects.get_or_create(digest=digest, defaults={"facts": facts})[0]
+    controller = without_device_names(facts).get(CONTROLLER_FACT, "")
+    return Configuration.objects.get_or_create(digest=digest, defaults={"facts": facts, "controller": controller})[0]
 
 
 def _measured(stream: StreamRun, iops: float, direction: str, invalid: bool) -> Result:
