@@ -41,7 +41,7 @@ from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 18  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 19  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
@@ -192,7 +192,8 @@ def _made(number: int, questions: Sequence[Chosen], results: ResultQuery, rows: 
 
 def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
     """Of whole charts, of series against their baselines, of the seconds of trials, and against the past. The run's own
-    question comes first, unless it has no answer."""
+    question comes first. That its factors have no certain difference comes after a change since the previous run, and
+    before what the seconds say."""
     targets, document = tuple(map(str, run.targets.select_related("host"))), read(run.version.document)
     questions = max(1, sum(bool(chosen.about) for chosen, _ in compared))
     source = Source(run.number, run.version.plan.title, targets, run.ended_at)
@@ -206,9 +207,12 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
         for finding, chosen, made in _chart_findings(run, compared)
     ]  # fmt: skip
     before = past_findings(run, previous_runs([run]).get(run.pk), source, document)
+    recorded = list(_recorded(run, source))
+    ordered = sorted([*of_charts, *recorded, *before], key=_importance)
     lead = [each for each in of_charts[:1] if each.kind not in WEAK]
-    others = sorted([*of_charts[len(lead) :], *_recorded(run, source), *before], key=_importance)
-    return (*lead, *others)[:MOST_FINDINGS]
+    if not lead and ordered[:1] and ordered[0] in recorded:
+        lead = [each for each in of_charts if each.kind is FindingKind.UNCERTAIN][:1]
+    return (*lead, *(each for each in ordered if each not in lead))[:MOST_FINDINGS]
 
 
 def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Finding, Chosen, Comparison]]:

@@ -13,7 +13,7 @@ from time import monotonic
 
 import msgspec
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.analysis.answer import FindingKind
@@ -82,11 +82,12 @@ def _marked_since() -> list[int]:
 
 
 def newest(since: datetime, limit: int) -> list[RunFinding]:
-    """What the runs that have ended since found, the last run first, the most important of each first. Without what is
-    dismissed, not certain or no claim, without invalid runs, and without runs whose findings are of other rules
-    (`are_due`). Two queries."""
+    """What the runs that have ended since found: first what changed since the previous run, then the rest, the last run
+    first, the most important of each first. Without what is dismissed, not certain or no claim, without invalid runs,
+    and without runs whose findings are of other rules (`are_due`). Two queries."""
     ended = StoredFinding.objects.filter(_of_these_rules(), run__ended_at__gte=since, run__invalid_reason="")
-    rows = ended.order_by("-run__ended_at", "place")[: limit * MOST_FINDINGS]
+    is_change = Q(content__kind=FindingKind.CHANGED)
+    rows = ended.alias(is_change=is_change).order_by("-is_change", "-run__ended_at", "place")[: limit * MOST_FINDINGS]
     news = (finding for finding in _read(rows) if not finding.is_dismissed and finding.kind not in NO_NEWS)
     return [
         finding

@@ -113,7 +113,8 @@ def finding_list(findings: Iterable[RunFinding]) -> FindingList:
     shown = [shown_finding(each) for each in findings]
     valid = [each for each in shown if not each.finding.is_dismissed]
     dismissed = tuple(each for each in shown if each.finding.is_dismissed)
-    first = [each for each in valid if each.finding.kind is not FindingKind.UNCERTAIN][:FIRST] or valid[:FIRST]
+    others = [each for each in valid[1:] if each.finding.kind is not FindingKind.UNCERTAIN]
+    first = [*valid[:1], *others][:FIRST]
     return FindingList(tuple(first), tuple(each for each in valid if each not in first), dismissed)
 
 

@@ -78,7 +78,10 @@ def _processor_finding(known: Sequence[Judged]) -> Sequence[TimedFinding]:
     ranked = sorted(limited, key=lambda each: _utilisation(each[0]))
     point, processors = ranked[0]
     used = _utilisation(point)
-    sentence = f"the device was idle {100 - used:.0f} % of the time while {_cores(processors)}{_queue(point)}"
+    sentence = (
+        f"the host was the limit: {_cores(processors)} while the device was idle {100 - used:.0f} % of the time"
+        f"{_queue(point)}"
+    )
     size, points = log(100 / max(used, 1.0)), [point for point, _ in ranked]
     return timed(FindingKind.BOTTLENECK, sentence, point, points, size=size, value=100 - used)
 
@@ -120,7 +123,7 @@ def _queue(point: RecordedPoint) -> str:
     known = [depth for depth in depths if depth is not None]
     if not point.depth or point.depth < 2 or not known or fmean(known) > point.depth / 2:
         return ""
-    return f", with {significant(fmean(known))} of {point.depth} I/Os in flight"
+    return f" and held {significant(fmean(known))} of {point.depth} I/Os"
 
 
 def _stolen_finding(known: Sequence[Judged]) -> Sequence[TimedFinding]:

@@ -171,7 +171,8 @@ def test_a_busy_core_in_front_of_an_idle_device_is_the_bottleneck() -> None:
     finding = the_one(of(*(on_cores(n, 20, 10, 15, 100) for n in (1, 2, 3))), K.BOTTLENECK)
     assert finding.value == pytest.approx(40)
     assert finding.sentence == (
-        "randwrite: the device was idle 40 % of the time while core 3 was at 100 %, with 3.00 of 32 I/Os in flight."
+        "randwrite: the host was the limit: core 3 was at 100 % while the device was idle 40 % of the time and held "
+        "3.00 of 32 I/Os."
     )
 
 
