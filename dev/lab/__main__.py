@@ -106,6 +106,7 @@ class Lab:
             say(f"The guest keeps running as process {self.machine.pid}. Log in with: {self.machine.ssh_line}")
         else:
             self.machine.end()
+            say("All processes were stopped and all data removed.")
 
 
 def _run(directory: Path, parts: Sequence[str], *, keep: bool) -> int:
@@ -116,7 +117,7 @@ def _run(directory: Path, parts: Sequence[str], *, keep: bool) -> int:
     finally:
         lab.end(keep=keep)
     say("\n".join(["", *columns([("part", "minutes", ""), *lab.results]), ""]))
-    say(f"Took {(time.monotonic() - started_at) / 60:.1f} minutes. All processes were stopped and all data removed.")
+    say(f"Took {(time.monotonic() - started_at) / 60:.1f} minutes.")
     for problem in lab.problems:
         print_error(problem)
     return 1 if lab.problems else 0

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from dev.console import columns
 from dev.lab import image, worker_archive
+from dev.lab.__main__ import Lab
 from dev.lab.machine import PORT_FORWARD, Machine
 from dev.lab.settings import TRIALS
 from dev.lab.storage_host import BAYS, POOL, guest_policy, serials
@@ -30,6 +32,15 @@ def test_it_says_what_is_otherwise_than_before() -> None:
         "new: (missing) → 2",
         "setting.LAB1.scheduler: none → mq-deadline",
     ]
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_it_says_that_all_was_stopped_only_if_it_was(keep: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    lab = Lab.__new__(Lab)
+    lab.server, lab.machine = Mock(), Mock(pid=7, ssh_line="ssh root@127.0.0.1")
+    lab.end(keep=keep)
+    said = capsys.readouterr()
+    assert ("stopped" in said.out + said.err, lab.machine.end.called) == (not keep, not keep)
 
 
 def test_it_writes_equal_columns() -> None:
