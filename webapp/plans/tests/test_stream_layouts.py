@@ -9,6 +9,7 @@ from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import document_problems
+from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.layouts import DriveFacts
 from webapp.plans.points import layouts_of
 from webapp.plans.streams import result_point
@@ -121,3 +122,5 @@ def test_it_is_carried_by_a_file() -> None:
     text = export_plan(plan())
     assert f"    first:\n      layout: {WIDE}\n" in text
     assert import_plan(text) == plan()
+    (trial,), (back,) = made(plan()).trials, made(read_job_file(write_job_file(plan()))).trials
+    assert back.streams == trial.streams
