@@ -4,16 +4,26 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
+
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.kernel import usage
 from worker.layouts import building, steps, taking_down
 from worker.layouts.steps import Built
+from worker.link.registration import offered
 from worker.policy import Policy
+from worker.recipes.layouts.problems import needed
 from worker.recipes.layouts.text import parse
 
 DRIVES = 4
 DRIVE_BYTES = 400 * rig.MIB  # mkfs.xfs makes nothing smaller than 300 MiB
+
+
+def need(line: str) -> None:
+    """Leave the test out where this host cannot build the line, saying what is missing."""
+    if missing := {*needed(parse(line))} - {*offered()}:
+        pytest.skip(f"this host has no {', '.join(sorted(missing))}")
 
 
 class Rack:

@@ -18,12 +18,10 @@ from worker.kernel import sysfs, usage
 from worker.layouts import building, steps, taking_down
 from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import _arrays_called, array_name
-from worker.layouts.tests.rack import DRIVES, Rack, racked
-from worker.link.registration import offered
+from worker.layouts.tests.rack import DRIVES, Rack, need, racked
 from worker.link.targets import report_targets
 from worker.process.run import ToolOutput
 from worker.recipes.layouts.commands import Step
-from worker.recipes.layouts.problems import needed
 from worker.recipes.layouts.text import parse
 
 pytestmark = rig.needs_root
@@ -33,12 +31,6 @@ pytestmark = rig.needs_root
 def rack(tmp_path: Path) -> Iterator[Rack]:
     with racked(tmp_path) as made:
         yield made
-
-
-def need(line: str) -> None:
-    """Leave the test out where this host cannot build the line, saying what is missing."""
-    if missing := {*needed(parse(line))} - {*offered()}:
-        pytest.skip(f"this host has no {', '.join(sorted(missing))}")
 
 
 LINES = [

@@ -37,7 +37,7 @@ from worker.guard.tests import rig
 from worker.journal import BY_HAND, Journal
 from worker.kernel.tests import formats
 from worker.layouts import building, steps
-from worker.layouts.tests.rack import Rack, racked
+from worker.layouts.tests.rack import Rack, need, racked
 from worker.link.registration import offered
 from worker.link.targets import report_targets
 from worker.orders.context import HostContext, OrderContext
@@ -151,10 +151,12 @@ def test_it_builds_the_layout_of_each_pool_and_measures_them_at_once(rack: Rack)
 FIRST, SECOND = "2 drives / btrfs raid1", "single / ext4"
 
 
-def of_two_layouts(rack: Rack, *, armed: tuple[str, ...] | None = None) -> TrialOrder:
-    """The first on d0 and d1, the second on d2."""
-    asked = order(rack, FIRST, pools=("rack", "back"), armed=armed)
-    return msgspec.structs.replace(asked, layouts=(asked.layouts[0], request_of(rack, "back", SECOND)))
+def of_two_layouts(
+    rack: Rack, first: str = FIRST, second: str = SECOND, *, armed: tuple[str, ...] | None = None
+) -> TrialOrder:
+    """The first on d0 and d1, the second on d2, and on d3 if it has two drives."""
+    asked = order(rack, first, pools=("rack", "back"), armed=armed)
+    return msgspec.structs.replace(asked, layouts=(asked.layouts[0], request_of(rack, "back", second)))
 
 
 def test_it_measures_two_different_layouts_at_once(rack: Rack) -> None:
@@ -171,6 +173,16 @@ def test_it_measures_two_different_layouts_at_once(rack: Rack) -> None:
     kept = {record.line: record for record in rack.journal.layouts()}
     assert run(rack, order(rack, SECOND, pools=("back",)))[0].outcome is Outcome.DONE
     assert rack.journal.layouts() == (kept[SECOND],)
+    clear(rack)
+
+
+def test_it_measures_two_different_arrays_at_once(rack: Rack) -> None:
+    lines = "raid1 x2", "raid0 x2 chunk 64k"
+    need(lines[0])
+    end, items = run(rack, of_two_layouts(rack, *lines))
+    assert end.outcome is Outcome.DONE, end.message
+    assert layouts_of(items) == [(line, line) for line in lines]
+    assert len([item for item in items if isinstance(item, StreamResult)]) == 2
     clear(rack)
 
 
@@ -193,11 +205,22 @@ def test_it_takes_the_first_layout_down_if_the_second_cannot_be_built(rack: Rack
     clear(rack)
 
 
-@pytest.mark.parametrize("command", ["mkfs.ext4", "mount"])
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        ((FIRST, SECOND), "mkfs.ext4"),
+        ((FIRST, SECOND), "mount"),
+        (("raid1 x2", "raid0 x2 chunk 64k"), "mdadm"),
+        (("raid1 x2 / ext4", "2 drives / lvm stripe 64k / xfs"), "pvcreate"),
+        (("raid1 x2 / ext4", "2 drives / lvm stripe 64k / xfs"), "vgcreate"),
+    ],
+)
 def test_a_worker_killed_in_the_middle_of_the_second_layout_leaves_nothing(
-    rack: Rack, monkeypatch: pytest.MonkeyPatch, command: str
+    rack: Rack, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, str], command: str
 ) -> None:
     """It is killed when `command` of the second layout has ended. Its next start takes down both."""
+    for line in lines:
+        need(line)
     run_step, drive = steps.run, rack.devices[2]
 
     def run_and_die(step: Step, **given: Any) -> str:
@@ -206,7 +229,7 @@ def test_a_worker_killed_in_the_middle_of_the_second_layout_leaves_nothing(
             os.kill(os.getpid(), signal.SIGKILL)
         return said
 
-    asked = of_two_layouts(rack)
+    asked, used = of_two_layouts(rack, *lines), 2 + parse(lines[1]).drives
     worker = os.fork()
     if not worker:
         with suppress(BaseException):  # the tests must not go on in this process
@@ -214,9 +237,9 @@ def test_a_worker_killed_in_the_middle_of_the_second_layout_leaves_nothing(
             run(rack, asked)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]) == -signal.SIGKILL
-    assert [steps.read_content(device).blank for device in rack.devices] == [False, False, False, True]
+    assert [steps.read_content(device).blank for device in rack.devices] == [n >= used for n in range(4)]
     journal = Journal(rack.state / "journal.db")
-    assert [record.line for record in journal.layouts()] == [FIRST, SECOND]
+    assert {record.line for record in journal.layouts()} == {*lines}
     assert all(item.restored for item in building.restore(journal.layouts(), state=rack.state, journal=journal))
     rack.assert_blank()
 
