@@ -27,7 +27,7 @@ from worker.contract.inventory import PcieLink, PciFunction
 from worker.contract.items import Item, Sensor, SensorKind
 from worker.contract.tests.examples import HELLO
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("broker")]
+pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.usefixtures("broker")]
 Path = tuple[str | int, ...]
 LARGEST = 3e38  # larger figures of a report are refused, see webapp/results/tests
 # Likewise these fields, and with one of them everything else in the message.

@@ -80,6 +80,7 @@ def page_problems(who: str, samples: dict[str, object]) -> Iterator[str]:
                 yield f"{method} {address.name}: {problem}"
 
 
+@pytest.mark.slow
 @everybody
 def test_it_keeps_pages_to_those_who_may(samples: dict[str, object], who: str) -> None:
     assert list(page_problems(who, samples)) == []
@@ -92,6 +93,7 @@ def api_problem(who: str, rule: Who, status: int) -> str:
     return "" if status == wanted else f"{status}, not {wanted}"
 
 
+@pytest.mark.slow
 @everybody
 def test_it_keeps_the_api_to_those_who_may(samples: dict[str, object], who: str) -> None:
     problems, client = [], client_of(who)
