@@ -1,9 +1,9 @@
 """Runs of one part on one target of the private installation. Import after django.setup()."""
 
-import time
 from collections.abc import Mapping
 
 from dev.console import ToolError
+from dev.stack.network import await_condition
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
@@ -18,6 +18,11 @@ def start(title: str, factors: Mapping[str, str], *, target: str, repeats: int =
     document = PlanDocument(title=title, parts=(Part(name="main", factors=dict(factors)),), repeats=repeats)
     version = create_plan(document=document, by=None).versions.get()
     return start_run(version=version, targets=[Target.objects.get(slug=target, in_policy=True)], by=None)
+
+
+def await_end(run: Run, *, limit_s: float) -> bool:
+    """Wait until the run has ended; False after the limit."""
+    return await_condition(lambda: not is_open(run), limit_s=limit_s, every_s=POLL_S)
 
 
 def is_open(run: Run) -> bool:
@@ -35,10 +40,7 @@ def require_done(run: Run) -> None:
 def run_to_end(title: str, factors: Mapping[str, str], *, target: str, repeats: int = 1, limit_s: float = 600) -> Run:
     """Start a run and wait until it ends. Raises ToolError unless every trial is done."""
     run = start(title, factors, target=target, repeats=repeats)
-    until = time.monotonic() + limit_s
-    while is_open(run):
-        if time.monotonic() > until:
-            raise ToolError(f"{title}: not done within {limit_s:.0f} s; the run is {run.state}.")
-        time.sleep(POLL_S)
+    if not await_end(run, limit_s=limit_s):
+        raise ToolError(f"{title}: not done within {limit_s:.0f} s; the run is {run.state}.")
     require_done(run)
     return run

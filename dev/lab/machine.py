@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from dev.console import ToolError, step
 from dev.lab import hardware, image
-from dev.stack.network import free_port
+from dev.stack.network import await_condition, free_port
 from dev.stack.processes import started_ticks
 
 BOOT_LIMIT_S = 900.0  # on a busy machine; an idle one takes half a minute
@@ -87,11 +86,9 @@ class Machine:
         return self.run("cat", "/proc/sys/kernel/random/boot_id", check=False, limit_s=ANSWER_LIMIT_S).stdout.strip()
 
     def _await_boot(self, before: str) -> None:
-        until = time.monotonic() + BOOT_LIMIT_S
-        while self.boot_id() in ("", before):
-            if not self.alive or time.monotonic() > until:
-                raise ToolError(f"The guest does not answer. The end of its console:\n{self._console()}")
-            time.sleep(0.5)
+        over = await_condition(lambda: not self.alive or self.boot_id() not in ("", before), limit_s=BOOT_LIMIT_S)
+        if not over or not self.alive:
+            raise ToolError(f"The guest does not answer. The end of its console:\n{self._console()}")
 
     @property
     def alive(self) -> bool:
@@ -101,12 +98,10 @@ class Machine:
     def end(self) -> None:
         """Stop the guest and delete its drives."""
         for number in (signal.SIGTERM, signal.SIGKILL):
-            until = time.monotonic() + END_LIMIT_S
             with suppress(ProcessLookupError):
                 if self.alive:
                     os.kill(self._pid, number)
-            while self.alive and time.monotonic() < until:
-                time.sleep(0.1)
+            await_condition(lambda: not self.alive, limit_s=END_LIMIT_S)
         for drive in self.drives.glob("*.raw"):
             drive.unlink()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from dev.bench.runs import POLL_S, is_open
+from dev.bench.runs import await_end
 from dev.presets.drives import DIRECTORIES, DIRECTORY, DRIVES, FILE, PAIRS, POOL, SECOND
 from dev.presets.scaling import Scale, scaled
 from webapp.hosts.models import Target
@@ -68,7 +68,8 @@ def report(plan: Plan, scale: Scale) -> Report:
         reasons = (f"{refused.message} ({refused.code})",)
         lacks = refused.code in LACKS
         return Report(plan.slug, slugs, lacking=reasons if lacks else (), problems=() if lacks else reasons)
-    _await(run)
+    if not await_end(run, limit_s=LIMIT_S):
+        cancel_run(run=run, by=None)
     return _of_run(plan.slug, slugs, run, time.monotonic() - started_at)
 
 
@@ -83,15 +84,6 @@ def _targets_of(document: PlanDocument) -> tuple[str, ...]:
         return DIRECTORIES
     kinds = dict.fromkeys(kind for grid in grids for kind in grid.kinds)
     return tuple(slug for kind in kinds for slug in OF_KIND[kind])
-
-
-def _await(run: Run) -> None:
-    until = time.monotonic() + LIMIT_S
-    while is_open(run):
-        if time.monotonic() > until:
-            cancel_run(run=run, by=None)
-            return
-        time.sleep(POLL_S)
 
 
 def _of_run(plan: str, slugs: Sequence[str], run: Run, seconds: float) -> Report:

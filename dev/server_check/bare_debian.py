@@ -4,12 +4,12 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from dev.console import ToolError, step
+from dev.stack.network import await_condition
 from dev.stack.state import REPOSITORY
 from worker.kernel.mounts import remove_path
 
@@ -137,13 +137,12 @@ def _process(*argv: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def _leader(container: int) -> int:
     """The pid of the container's init, once it has booted."""
-    until = time.monotonic() + START_LIMIT_S
-    while time.monotonic() < until:
-        children = Path(f"/proc/{container}/task/{container}/children").read_text().split()
-        if children and _is_up(children[0]):
-            return int(children[0])
-        time.sleep(0.5)
-    raise ToolError(f"systemd did not start in the container within {START_LIMIT_S:.0f} s")
+    children = Path(f"/proc/{container}/task/{container}/children")
+    if not await_condition(
+        lambda: any(map(_is_up, children.read_text().split()[:1])), limit_s=START_LIMIT_S, every_s=0.5
+    ):
+        raise ToolError(f"systemd did not start in the container within {START_LIMIT_S:.0f} s")
+    return int(children.read_text().split()[0])
 
 
 def _is_up(leader: str) -> bool:

@@ -1,10 +1,10 @@
 """The server in a bare Debian, as its administrator uses it."""
 
-import time
 from collections.abc import Callable
 
 from dev.console import ToolError
 from dev.server_check.bare_debian import BareDebian
+from dev.stack.network import await_condition
 
 NAME = "sweetspot.test"
 SERVER = "sweetspot-server"
@@ -41,11 +41,8 @@ class InstalledServer:
         return self._debian.run("curl", "--silent", "--fail", "http://localhost/healthz", check=False).returncode == 0
 
     def _until(self, what: str, condition: Callable[[], bool], limit_s: float = WAIT_S) -> None:
-        until = time.monotonic() + limit_s
-        while not condition():
-            if time.monotonic() > until:
-                raise ToolError(f"Not within {limit_s:.0f} s: {what}")
-            time.sleep(1)
+        if not await_condition(condition, limit_s=limit_s, every_s=1):
+            raise ToolError(f"Not within {limit_s:.0f} s: {what}")
 
 
 def expect(what: str, found: object, wanted: object) -> None:

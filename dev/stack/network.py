@@ -51,11 +51,11 @@ def free_port(*preferred: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def await_condition(ready: Callable[[], bool], *, limit_s: float) -> bool:
+def await_condition(ready: Callable[[], bool], *, limit_s: float, every_s: float = POLL_S) -> bool:
     """Poll until `ready` returns true; False after the limit."""
     until = time.monotonic() + limit_s
     while not ready():
         if time.monotonic() > until:
             return False
-        time.sleep(POLL_S)
+        time.sleep(every_s)
     return True

@@ -9,15 +9,14 @@ import os
 import pwd
 import signal
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dev.console import ToolError
+from dev.stack.network import await_condition
 from dev.stack.state import State
 
-POLL_S = 0.05
 KILL_LIMIT_S = 5.0
 
 
@@ -139,12 +138,7 @@ def _kill_session(record: Record) -> None:
 
 
 def wait_gone(record: Record, limit_s: float) -> bool:
-    until = time.monotonic() + limit_s
-    while alive(record):
-        if time.monotonic() > until:
-            return False
-        time.sleep(POLL_S)
-    return True
+    return await_condition(lambda: not alive(record), limit_s=limit_s)
 
 
 def log_tail(state: State, name: str, lines: int = 15) -> str:
