@@ -18,6 +18,7 @@ from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import PLAIN, an_import
 from webapp.tests.factories.results import FACTS, Lab
+from webapp.tests.refusals import refuses
 from worker.contract.packing import LAST_BUCKET_NS
 
 pytestmark = pytest.mark.django_db
@@ -184,7 +185,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
 
 
 def test_a_factor_in_two_dimensions_is_refused_with_a_message() -> None:
-    with pytest.raises(CompareRefused, match="Queue depth is chosen for both the x axis and charts"):
+    with refuses("compare_factor_twice"):
         read_query([("x", "iodepth"), ("panel", "iodepth")])
 
 

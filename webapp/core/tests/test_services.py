@@ -15,6 +15,7 @@ from webapp.core.services import audit, create_api_token, create_user
 from webapp.core.tokens import hash_token
 from webapp.runs.models import Run
 from webapp.tests.factories.people import a_user
+from webapp.tests.refusals import refuses
 
 PASSWORD = "clammy-orbit-ferret"
 
@@ -114,7 +115,7 @@ def test_a_person_has_a_limited_number_of_tokens(monkeypatch: pytest.MonkeyPatch
     user, other = a_user(), a_user()
     for name in ("a", "b"):
         create_api_token(user=user, name=name)
-    with pytest.raises(Refusal, match="Revoke one first"):
+    with refuses("too_many_tokens"):
         create_api_token(user=user, name="c")
     create_api_token(user=other, name="a")
     ApiToken.objects.filter(name="a", user=user).update(revoked_at=timezone.now())

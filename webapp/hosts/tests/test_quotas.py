@@ -7,7 +7,6 @@ from django.utils import timezone
 from msgspec.structs import replace
 
 from webapp.core import health
-from webapp.core.errors import Refusal
 from webapp.core.models import Heartbeat
 from webapp.hosts import services
 from webapp.hosts.inventory.store import KEPT_DAYS, thin_inventories
@@ -15,6 +14,7 @@ from webapp.hosts.models import EnrolmentToken, Host, HostInventory, InventoryCo
 from webapp.hosts.services import MAX_INVENTORIES_A_DAY, record_inventory
 from webapp.hosts.tasks import TOKENS_KEPT_FOR, tidy
 from webapp.tests.factories.hosts import a_host, storage1_inventory
+from webapp.tests.refusals import refuses
 
 pytestmark = pytest.mark.django_db
 
@@ -36,7 +36,7 @@ def test_it_keeps_a_limited_number_of_inventories_a_day_and_always_the_newest() 
 
 def test_it_refuses_an_inventory_of_a_size_that_no_host_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "MAX_INVENTORY_BYTES", 100)
-    with pytest.raises(Refusal, match="at most 100"):
+    with refuses("inventory_too_large"):
         record(a_host(), 1)
 
 

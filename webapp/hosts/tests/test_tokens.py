@@ -5,11 +5,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from webapp.core.errors import Refusal
 from webapp.hosts.credentials import authenticate_host, next_token, request_rotation
 from webapp.hosts.models import Host
 from webapp.hosts.services import revoke_host
 from webapp.tests.factories.hosts import a_host_with_token
+from webapp.tests.refusals import refuses
 from webapp.worker_api.tests.posting import post, problem
 from webapp.worker_api.tests.registering import register
 from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
@@ -66,5 +66,5 @@ def test_it_changes_no_token_of_a_revoked_host() -> None:
     handed_out = next_token(host=host).host_token
     revoke_host(host=host, by=None)
     assert authenticate_host(handed_out) is None
-    with pytest.raises(Refusal, match="revoked"):
+    with refuses("host_revoked"):
         request_rotation(host=host, by=None)

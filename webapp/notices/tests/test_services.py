@@ -6,13 +6,13 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role
 from webapp.core.people import anonymise_user, deactivate_user, remove_user
 from webapp.notices.models import Event, Notice, Subscription
 from webapp.notices.services import send_again, send_test
 from webapp.tests.factories.notices import a_notice, a_plan, a_subscription, an_event
 from webapp.tests.factories.people import a_user
+from webapp.tests.refusals import refuses
 
 pytestmark = pytest.mark.django_db
 
@@ -85,12 +85,12 @@ def test_a_test_notice_waits_for_the_one_before() -> None:
     send_test(subscription=subscription)
     notice = Notice.objects.get()
     assert (notice.event, notice.payload["plan"], notice.payload["run"]) == ("test", None, None)
-    with pytest.raises(Refusal, match="is pending"):
+    with refuses("test_pending"):
         send_test(subscription=subscription)
     Notice.objects.update(state="sent")
     send_test(subscription=subscription)
     subscription.paused_at = timezone.now()
-    with pytest.raises(Refusal, match="Resume it first"):
+    with refuses("subscription_paused"):
         send_test(subscription=subscription)
 
 

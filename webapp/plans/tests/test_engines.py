@@ -2,7 +2,6 @@
 
 import pytest
 
-from webapp.core.errors import Refusal
 from webapp.plans.document import Part
 from webapp.plans.engines import ENGINES
 from webapp.plans.estimate import estimate
@@ -13,6 +12,7 @@ from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.preview import preview
 from webapp.plans.tests.helpers import GIB, device, directory, document
 from webapp.tests.factories.hosts import a_host, an_inventory, storage1_scratch
+from webapp.tests.refusals import refuses
 from worker.contract.file_copy import CopyMethod
 from worker.contract.inventory import FileSystem
 from worker.contract.workload import CopyWorkload
@@ -71,7 +71,7 @@ def test_it_writes_each_byte_once_and_its_files_first() -> None:
 
 
 def test_a_job_file_cannot_hold_it() -> None:
-    with pytest.raises(Refusal, match="only parts of fio, not of copy"):
+    with refuses("not_fio"):
         write_job_file(document(copying()))
 
 

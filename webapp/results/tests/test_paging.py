@@ -1,11 +1,11 @@
 import pytest
 
-from webapp.core.errors import Refusal
 from webapp.results.models import Result, known
 from webapp.results.reading.filter import ResultFilter, read_filter
 from webapp.results.reading.query import SORTS, ResultQuery, Sort, read_sort
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.results import Lab
+from webapp.tests.refusals import refuses
 
 pytestmark = pytest.mark.django_db
 ALL = ResultFilter()
@@ -71,11 +71,11 @@ def test_counting_stops_where_it_would_cost_more_than_it_tells() -> None:
 
 @pytest.mark.parametrize("text", ["speed", "--iops", "-"])
 def test_a_sort_that_there_is_not_is_refused_by_name(text: str) -> None:
-    with pytest.raises(Refusal, match="sort="):
+    with refuses("sort_unknown"):
         read_sort(text)
 
 
 @pytest.mark.parametrize("row", ["x", "1~x", "~1", "nonsense~4"])
 def test_an_unknown_row_is_refused(row: str) -> None:
-    with pytest.raises(Refusal, match="not a row of this table"):
+    with refuses("page_unknown"):
         ResultQuery.of(ALL).page(Sort("iops"), limit=1, after=row)

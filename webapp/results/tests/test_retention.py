@@ -11,7 +11,6 @@ from django.db import connection
 from django.utils import timezone
 
 from webapp.core import health
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Heartbeat
 from webapp.plans.models import PlanVersion
 from webapp.results import retention as results_partitions
@@ -34,6 +33,7 @@ from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.refusals import refuses
 from worker.contract.items import Item
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -178,7 +178,7 @@ def test_the_number_of_a_deleted_run_is_given_to_no_other(run: Run) -> None:
 
 def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:
     Run.objects.update(state="closing")
-    with pytest.raises(Refusal, match="Cancel it, and delete it"):
+    with refuses("run_open"):
         delete_run(run=run, by=None)
     assert Run.objects.exists()
 

@@ -5,7 +5,6 @@ from django.test import Client
 
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import read_query
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.results.models import Result, known
 from webapp.results.reading.filter import read_filter
@@ -16,6 +15,7 @@ from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.results import Lab
+from webapp.tests.refusals import refuses
 from webapp.tests.threads import at_once
 
 pytestmark = pytest.mark.django_db
@@ -73,7 +73,7 @@ def test_a_run_is_marked_whole_and_a_trial_of_it_keeps_its_own_mark(lab: Lab) ->
     assert seen() == []
     assert trial(lab, 0).why_invalid == "wrong cable"
     assert trial(lab, 2).why_invalid == "hot"
-    with pytest.raises(Refusal, match="Run 1 is marked as invalid as a whole"):
+    with refuses("run_invalid"):
         trust_trial(trial=trial(lab, 0), by=None)
     trust_trial(trial=trial(lab, 2), by=None)
     assert seen() == []
@@ -84,13 +84,13 @@ def test_a_run_is_marked_whole_and_a_trial_of_it_keeps_its_own_mark(lab: Lab) ->
 
 
 def test_it_needs_a_reason_and_something_that_has_ended(lab: Lab) -> None:
-    with pytest.raises(Refusal, match="Enter a reason"):
+    with refuses("reason_missing"):
         mark_trial(trial=trial(lab, 0), reason=" \n", by=None)
     Trial.objects.filter(run=lab.run, index=0).update(state=TrialState.RUNNING)
-    with pytest.raises(Refusal, match="Only a completed trial"):
+    with refuses("trial_not_done"):
         mark_trial(trial=trial(lab, 0), reason="hot", by=None)
     Run.objects.update(state=RunState.RUNNING)
-    with pytest.raises(Refusal, match="still open"):
+    with refuses("run_not_ended"):
         mark_run(run=lab.run, reason="hot", by=None)
     assert seen() == [1.0, 2.0, 3.0]
     assert not AuditEntry.objects.exists()

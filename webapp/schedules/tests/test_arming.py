@@ -22,6 +22,7 @@ from webapp.schedules.tests.overwriting import a_writing_schedule, a_writing_ver
 from webapp.tests.factories.hosts import a_drive
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
+from webapp.tests.refusals import refuses
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 
@@ -154,7 +155,7 @@ def test_a_run_that_has_not_begun_is_disarmed_with_the_rights_of_who_armed_it(at
 
 
 def test_arming_what_overwrites_nothing_is_refused() -> None:
-    with pytest.raises(Refusal, match="overwrites no drive"):
+    with refuses("nothing_to_arm"):
         arm_schedule(schedule=a_schedule(), serials=["x"], until=NOON + timedelta(days=1), by=a_user())
 
 

@@ -26,6 +26,7 @@ from webapp.schedules.tests.overwriting import a_writing_schedule
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
+from webapp.tests.refusals import refuses
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 
@@ -41,7 +42,7 @@ def test_a_once_that_waits_can_still_be_changed(at_noon: Clock) -> None:
     change_schedule(schedule=schedule, spec=spec, by=person)
     at_noon.after(hours=1, minutes=30)
     assert Occurrence.objects.get().state == "waiting"
-    with pytest.raises(Refusal, match="has passed"):
+    with refuses("time_passed"):
         change_schedule(schedule=schedule, spec=replace(spec, once_at=NOON), by=person)
 
 
@@ -84,7 +85,7 @@ def test_a_deleted_schedule_is_restored_before_anything_else(drive: Target) -> N
         lambda: change_schedule(schedule=schedule, spec=spec, by=person),
         lambda: arm_schedule(schedule=schedule, serials=["x"], until=NOON + timedelta(days=1), by=person),
     ):
-        with pytest.raises(Refusal, match="was deleted"):
+        with refuses("schedule_deleted"):
             act()
 
 
@@ -117,7 +118,7 @@ def test_switching_twice_is_the_same_as_once() -> None:
     schedule, person = a_schedule(), a_user()
     for _ in range(2):
         switch_off(schedule=schedule, by=person)
-    with pytest.raises(Refusal, match="switched off"):
+    with refuses("schedule_off"):
         make_due(schedule=schedule, by=person)
     for _ in range(2):
         switch_on(schedule=schedule, by=person)

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, remove_user
 from webapp.hosts.models import Target
@@ -18,6 +17,7 @@ from webapp.schedules.tests.overwriting import a_writing_schedule, armed
 from webapp.tests.factories.notices import a_subscription
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.schedules import a_schedule
+from webapp.tests.refusals import refuses
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 
@@ -107,7 +107,7 @@ def test_an_admin_who_leaves_by_themselves_hands_over_to_another_admin() -> None
 
 def test_only_an_operator_may_take_over() -> None:
     schedule = a_schedule()
-    with pytest.raises(Refusal, match="requires the operator role"):
+    with refuses("not_allowed"):
         take_over(schedule=schedule, by=a_user(role=Role.VIEWER))
 
 

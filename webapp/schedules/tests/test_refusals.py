@@ -14,6 +14,7 @@ from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
+from webapp.tests.refusals import refuses
 
 FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)  # in other time zones it cannot be written
 
@@ -106,11 +107,11 @@ def test_it_needs_targets_or_a_group_with_hosts() -> None:
 
 def test_a_name_is_used_once_among_those_that_are_not_deleted() -> None:
     first, person = a_schedule(), a_user()
-    with pytest.raises(Refusal, match="already a schedule"):
+    with refuses("name_refused"):
         a_schedule()
     delete_schedule(schedule=first, by=person)
     second = a_schedule()
-    with pytest.raises(Refusal, match="already a schedule"):
+    with refuses("name_refused"):
         restore_schedule(schedule=first, by=person)
     delete_schedule(schedule=second, by=person)
     restore_schedule(schedule=first, by=person)

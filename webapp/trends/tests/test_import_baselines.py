@@ -13,6 +13,7 @@ from webapp.runs.models import FurtherTarget, Run
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.imports import an_import
 from webapp.tests.factories.people import a_user
+from webapp.tests.refusals import refuses
 from webapp.trends import selectors
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
@@ -177,7 +178,7 @@ def test_it_replaces_a_run_and_a_run_replaces_it(nights: Nights, accepted: Impor
 
 def test_an_import_stays_while_runs_are_judged_by_it(nights: Nights, accepted: Import, olga: User) -> None:
     baseline = judge_by(nights, accepted, olga)
-    with pytest.raises(Refusal, match="is the baseline of nightly on a/scratch"):
+    with refuses("import_is_baseline"):
         undo_import(accepted, by=olga)
     assert Import.objects.filter(pk=accepted.pk).exists()
     remove_baseline(baseline=baseline, by=olga)

@@ -4,7 +4,6 @@ import uuid
 
 import pytest
 
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.runs.actions.annotations import add_note, delete_note
 from webapp.runs.actions.run_actions import run_again
@@ -14,6 +13,7 @@ from webapp.runs.tests.documents import a_document
 from webapp.tests.factories.hosts import a_drive, a_target
 from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
+from webapp.tests.refusals import refuses
 from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -43,7 +43,7 @@ def test_it_keeps_the_label_of_its_host_in_a_group(run: Run) -> None:
 
 
 def test_it_runs_only_what_failed(run: Run) -> None:
-    with pytest.raises(Refusal, match="No trial of run 1 failed"):
+    with refuses("nothing_failed"):
         run_again(run=run, by=None, only_failed=True)
     failed = run.trials.filter(index__in=[1, 3])
     failed.update(state=TrialState.FAILED, reason_code="fio_error")
@@ -83,7 +83,7 @@ def test_notes_are_added_and_taken_away_and_the_log_keeps_them(run: Run) -> None
 
 
 def test_a_note_is_neither_empty_nor_a_book(run: Run) -> None:
-    with pytest.raises(Refusal, match="empty"):
+    with refuses("note_empty"):
         add_note(run=run, text=" \n ", by=None)
-    with pytest.raises(Refusal, match="4,000"):
+    with refuses("note_too_long"):
         add_note(run=run, text="x" * 4001, by=None)

@@ -3,7 +3,6 @@
 import pytest
 from django.db import IntegrityError, transaction
 
-from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Target
 from webapp.runs.actions.run_actions import move_in_queue
@@ -15,6 +14,7 @@ from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.reports import ACCEPTED, DONE, run_to_the_end, say
 from webapp.tests.factories.runs import a_run
+from webapp.tests.refusals import refuses
 from webapp.tests.threads import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -79,9 +79,9 @@ def test_moving_twice_is_moving_once(target: Target) -> None:
 def test_a_run_that_has_ended_is_not_in_the_queue(target: Target) -> None:
     first, second, _ = queue(target)
     Run.objects.filter(pk=first.pk).update(state=RunState.DONE, queue_position=None)
-    with pytest.raises(Refusal, match="Run 1 is not in the queue"):
+    with refuses("not_waiting"):
         move_in_queue(run=second, before=first, by=None)
-    with pytest.raises(Refusal, match="Choose the run"):
+    with refuses("position_missing"):
         move_in_queue(run=second, by=None)
     assert numbers() == [2, 3]
 
