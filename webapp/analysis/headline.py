@@ -248,8 +248,8 @@ def _finding(made: Comparison, kind: FindingKind, compared: Sequence[Compared], 
 
 
 def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared: Sequence[Compared]) -> Texts:
-    """One sentence for series with the same claim: `read and write: kyber and bfq showed ratios from −2.1 % to +3.0 %
-    in IOPS against none (n = 5); not certain.` Mean ratios, if series have several points."""
+    """One sentence for series with the same claim: `read and write: no certain difference in IOPS of kyber and bfq
+    against none (ratios from −2.1 % to +3.0 %, n = 5).` Mean ratios, if series have several points."""
     if len(compared) == 1:
         return _texts(*compared[0])
     charts = listed(_each_once(panel.name for panel, _ in compared if panel.name))
@@ -266,11 +266,13 @@ def _together(made: Comparison, conclusion: Conclusion, baseline: str, compared:
         ).texts
     ratios = sorted(ratio.ratio.value for ratio in against)
     low, high = shown(ratios[0], made.ratio_as), shown(ratios[-1], made.ratio_as)
-    ratios_of = "mean ratios" if any(series.points > 1 for _, series in compared) else "ratios"
-    span = f"{low} {what} against" if low == high else f"{ratios_of} from {low} to {high} in {what} against"
+    mean = "mean " if any(series.points > 1 for _, series in compared) else ""
+    span = f"{mean}ratio {low}" if low == high else f"{mean}ratios from {low} to {high}"
     if {low, high} <= set(NONE):
-        span = f"almost the same {what} as"
-    return Sentence((f"{before}{listed(names)} showed {span} {baseline}", repeats, "; not certain")).texts
+        span = "almost equal"
+    no = "no" if before else "No"
+    words = f"{before}{no} certain difference in {what} of {listed(names)} against {baseline}"
+    return Sentence((words, f"{span}, {repeats}")).texts
 
 
 def _each_once(names: Iterable[str]) -> list[str]:

@@ -61,8 +61,8 @@ def test_two_runs_of_one_plan_have_headlines_of_one_form() -> None:
     assert {answer.conclusion for answer in answers} == {Conclusion.NONE}
     forms = {re.sub(r"[−+]?[\d.]+", "#", answer.headline) for answer in answers}
     assert forms == {
-        "randread and randwrite: I/O scheduler none showed mean ratios from # % to # % in IOPS against "
-        "mq-deadline (n = #); not certain#"
+        "randread and randwrite: no certain difference in IOPS of I/O scheduler none against mq-deadline "
+        "(mean ratios from # % to # %, n = #)#"
     }
 
 
