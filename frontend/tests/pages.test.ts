@@ -31,8 +31,8 @@ test("a cell without numbers says its state, and a cancelled one a dash", () => 
 
 test("a latency is not called better where its colour is stronger", () => {
   expect([CONTRAST.iops, CONTRAST.p99]).toEqual([
-    "Stronger contrast: more IOPS",
-    "Stronger contrast: a higher latency, which is worse",
+    "Darker: more IOPS",
+    "Darker: a higher latency, which is worse",
   ]);
 });
 

@@ -3,6 +3,8 @@
 import "../styles/rankings.css";
 import { initChoiceForms } from "../features/choiceForm";
 import { initRankings } from "../features/rankings";
+import { initSavePicture } from "../features/savePicture";
 
 initChoiceForms();
 initRankings();
+initSavePicture();

@@ -14,13 +14,13 @@ const FORMAT: Readonly<Record<Exclude<Metric, "own">, (value: number | null) => 
   mean: latency,
 };
 
-/** The meaning of the colours; in the dark theme the highest value is the lightest. An engine's own metric may be better or worse if it is higher. */
+/** The meaning of the colours. An engine's own metric may be better or worse if it is higher. */
 export const CONTRAST: Readonly<Record<Metric, string>> = {
-  iops: "Stronger contrast: more IOPS",
-  rate: "Stronger contrast: a higher bandwidth",
-  p99: "Stronger contrast: a higher latency, which is worse",
-  mean: "Stronger contrast: a higher latency, which is worse",
-  own: "Stronger contrast: a higher value",
+  iops: "Darker: more IOPS",
+  rate: "Darker: a higher bandwidth",
+  p99: "Darker: a higher latency, which is worse",
+  mean: "Darker: a higher latency, which is worse",
+  own: "Darker: a higher value",
 };
 
 export function paintPivots(known: ReadonlyMap<number, LiveCell>, metric: Metric): void {

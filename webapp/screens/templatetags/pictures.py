@@ -1,6 +1,6 @@
 """Charts of a page as SVG, for printing and for the buttons PNG and SVG; and the shapes of markers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import tostring
 
@@ -13,6 +13,8 @@ from webapp.pictures.drawing import Drawing, source_text, svg_of
 from webapp.pictures.elements import LEFTWARDS, RIGHTWARDS, SHAPES
 from webapp.screens.bench.charts import BenchCharts, LoadCharts
 from webapp.screens.bench.picture import bench_picture, load_picture
+from webapp.screens.rankings.picture import ranking_picture
+from webapp.screens.rankings.views import ShownGroup
 
 register = template.Library()
 MARKERS: Mapping[str, str] = {**{str(n): d for n, d in enumerate(SHAPES)}, "left": LEFTWARDS, "right": RIGHTWARDS}
@@ -44,6 +46,11 @@ def bench_drawing(context: Context, charts: BenchCharts, place: int, title: str,
 def load_drawing(context: Context, charts: LoadCharts, place: int, title: str, note: str) -> dict[str, Any]:
     drawing = Drawing(title, [load_picture("", charts.charts[place])], note)
     return chart_drawing(context, drawing, f"load-drawing-{place}")
+
+
+@register.inclusion_tag("screens/tags/chart_drawing.html", takes_context=True)
+def ranking_drawing(context: Context, title: str, note: str, groups: Sequence[ShownGroup]) -> dict[str, Any]:
+    return chart_drawing(context, ranking_picture(title, note, groups), "drawing-0")
 
 
 @register.simple_tag

@@ -4,6 +4,7 @@ import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import ANY
 from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
@@ -84,6 +85,12 @@ def test_charts_of_bench(
     assert {SAMSUNG, INTEL, unit} <= set(texts)
     assert_dated(page, texts)
     assert save(chart, "PNG")[1][0] == TWICE
+    assert problems == []
+
+
+def test_bars_of_rankings(page: Page, labs: None, save: Save, problems: list[str]) -> None:
+    page.goto("/rankings/?iodepth=1")
+    assert save("Random read", "PNG") == ("Random-read-4-KiB-1-in-flight.png", [TWICE, ANY])
     assert problems == []
 
 

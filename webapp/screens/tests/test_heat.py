@@ -1,6 +1,9 @@
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import CompareQuery
@@ -24,6 +27,15 @@ def lab() -> Lab:
     lab.measure(1900.0, 2000.0, 2100.0, iodepth=2, ioengine="psync")
     alternate(lab.run)
     return lab
+
+
+def test_darker_means_the_same_in_the_light_and_in_the_dark() -> None:
+    """Each step has one colour for both, and each is darker than the one before."""
+    style = (Path(settings.BASE_DIR) / "frontend/src/styles/heat.css").read_text()
+    steps = re.findall(r"\.heat-s(\d) \{\s*--cell: #(..)(..)(..);", style)
+    assert [int(step) for step, *_ in steps] == [*range(9)]
+    lights = [sum(int(part, 16) for part in parts) for _, *parts in steps]
+    assert lights == sorted(lights, reverse=True)
 
 
 def test_the_least_value_has_the_lightest_step_and_the_largest_the_darkest(lab: Lab) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
@@ -48,6 +49,15 @@ def test_the_page_has_groups_scores_and_what_is_missing(operator: Client, drives
     assert ranking.not_measured == ("C",)
     (scores,) = page["scores"]
     assert [(score.name, score.value) for score in scores.scores] == [("B", "100"), ("A", "50")]
+
+
+def test_its_bars_are_a_picture_to_save(operator: Client, drives: None) -> None:
+    page = operator.get("/rankings/?iodepth=32").content.decode()
+    assert page.count("data-save-as=") == 2  # PNG and SVG
+    (drawing,) = re.findall(r'<div class="chart-drawing" id="drawing-0".*?</div>\s*</div>', page, re.DOTALL)
+    bars = [float(width) for width in re.findall(r'<rect fill="#\w+" x="260" y="6" width="([\d.]+)"', drawing)]
+    assert bars[1] == pytest.approx(bars[0] / 2, rel=0.01)  # B and A
+    assert all(f">{text}</text>" in drawing for text in ("A", "B", "100", "200"))
 
 
 def test_conditions_are_those_that_all_groups_share(operator: Client, drives: None) -> None:
