@@ -333,6 +333,33 @@ def test_redis_is_restarted_once_for_a_new_certificate_and_never_without_need(se
     ]  # fmt: skip
 
 
+def test_a_certificate_of_another_authority_must_be_valid_for_the_public_name(server: Server) -> None:
+    names = "subjectAltName=DNS:lab.example,DNS:*.wild.example,IP:10.0.0.1,IP:fd00::1"
+    (server.root / "settings/tls").mkdir()
+    request = (
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "2",
+    )
+    files = ("-keyout", "/dev/null", "-out", str(server.root / "settings/tls/server.crt"))
+    subprocess.run((*request, *files, "-subj", "/CN=x", "-addext", names), check=True, capture_output=True)
+    server.write("settings/environment", "SWEETSPOT_REDIS_URL=rediss://sweetspot:p@localhost:6379/0\n")
+    for name in ("other.example", "10.0.0.2", "fd00::2"):
+        refused = server.run(f"settings {name}")
+        assert refused.returncode == 1
+        assert f"is not valid for {name};" in refused.stderr
+        assert f"SWEETSPOT_PUBLIC_URL=https://{name}" not in (server.root / "settings/environment").read_text()
+    for name in ("lab.example", "a.wild.example", "10.0.0.1", "fd00::1"):
+        assert (done := server.run(f"settings {name}")).returncode == 0, done.stderr
+
+
 def test_root_writes_nothing_in_the_directory_of_redis(server: Server) -> None:
     """A link there could lead to any file."""
     server.write("victim", "kept")
