@@ -49,7 +49,7 @@ settings show both values: requested `write back`, observed `write through (set 
 configured value, including MegaCli's separate mode for a bad battery. It does not change a value that the tool could
 not restore.
 
-`make lab ARGS=settings` changes 44 of these 54 settings by plans, in a virtual machine with Debian 12, MegaRAID,
+`make lab ARGS=settings` changes 44 of these {count} settings by plans, in a virtual machine with Debian 12, MegaRAID,
 SATA and NVMe drives and an md array; the worker is a systemd service with all its restrictions. Each setting is read
 back and restored. `irqbalance` is tested separately in the same virtual machine. QEMU's devices accept no change of
 `io_poll` and `nvme.power_state`. The other seven settings do not exist in QEMU: see their rows. A scheduler that is a
@@ -62,7 +62,7 @@ not a setting. It ends with the processes, so there is nothing to restore.
 
 
 def page() -> str:
-    return _HEAD + "".join(map(_row, REGISTRY.values())) + _FOOT
+    return _HEAD + "".join(map(_row, REGISTRY.values())) + _FOOT.replace("{count}", str(len(REGISTRY)))
 
 
 def _row(setting: Setting) -> str:
