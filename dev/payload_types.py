@@ -34,11 +34,11 @@ def payload_files() -> Mapping[str, Sequence[Kind]]:
     from webapp.screens import payloads
     from webapp.screens.bench.charts import BenchCharts, LoadCharts
     from webapp.screens.bench.picker import Shares
-    from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, SeriesName, TimeCharts
+    from webapp.screens.explore.answer import LatencyCharts, MeansCharts, ScatterCharts, SeriesName, TimeCharts
     from webapp.screens.hosts.views import Enrolment, LogTail
     from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
     from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
-    from webapp.screens.trend.chart import TrendChart
+    from webapp.screens.trend.charts import TrendChart
 
     return {
         "charts": (("ShownAs", ShownAs), payloads.ChartCeiling, payloads.ChartSpan),

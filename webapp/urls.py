@@ -23,4 +23,4 @@ urlpatterns = [
 ]
 
 handler403 = "webapp.screens.access.forbidden"
-handler500 = "webapp.core.failures.failed_request"
+handler500 = "webapp.core.middleware.failed_request"

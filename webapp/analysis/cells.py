@@ -23,8 +23,18 @@ from webapp.analysis.dimensions import (
     part_of,
     varying_parts,
 )
-from webapp.analysis.equals import PREFIX, Equals, is_label
-from webapp.analysis.places import CONTROLLER, DRIVE, HOST, Place, equal_places, place_of, places_of
+from webapp.analysis.equals import (
+    CONTROLLER,
+    DRIVE,
+    HOST,
+    PREFIX,
+    Equals,
+    Place,
+    equal_places,
+    is_label,
+    place_of,
+    places_of,
+)
 from webapp.analysis.question import CompareQuery
 from webapp.core.statistics import mean_of
 from webapp.plans.factors import CHANGE, FACTORS
@@ -313,7 +323,7 @@ class Measured:
     kinds: Kinds = frozenset()  # of latencies
     points: tuple[Point, ...] = ()  # the different ones, if cells of other points are not comparable
     targets: frozenset[str] = frozenset()
-    places: frozenset[Place] = frozenset()  # that both sides must share (analysis.places)
+    places: frozenset[Place] = frozenset()  # that both sides must share (analysis.equals)
     ids: frozenset[int] = frozenset()  # of the results, if cells may have some in common
     zeros_inside: int = 0  # results of 0 in blocks whose mean is above 0: one of several levels or targets
 

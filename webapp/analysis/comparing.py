@@ -24,15 +24,14 @@ from webapp.analysis.conclusions import Conclusions, GroupedCells, conclusions
 from webapp.analysis.default_questions import Chosen, questions_of_run
 from webapp.analysis.differences import differences, verdict
 from webapp.analysis.dimensions import known_dimension, label_of
+from webapp.analysis.equals import equal_places, same_for_all
 from webapp.analysis.findings import findings
 from webapp.analysis.findings.asymmetry import are_equals
 from webapp.analysis.findings.curves import BlockSizes, Noise
 from webapp.analysis.findings.directions import holds_writes_against_reads
 from webapp.analysis.known_ceilings import NOTHING_KNOWN, KnownCeilings, known_ceilings
 from webapp.analysis.mixtures import mixture_sentence, without_mixtures
-from webapp.analysis.places import equal_places
 from webapp.analysis.question import CompareQuery, CompareRefused, checked
-from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.seals import scopes_of
 from webapp.analysis.table import Table
 from webapp.analysis.trial_metrics import metric_named, totals, with_observed

@@ -29,7 +29,7 @@ from webapp.analysis.claims import (
     within_variance,
 )
 from webapp.analysis.dimensions import JOINER
-from webapp.analysis.places import OTHER_PLACES
+from webapp.analysis.equals import OTHER_PLACES
 from webapp.core.statistics import Ratio
 
 # A point is set apart from the mean if its ratio is 0, if it has too few repeats, or if its ratio is twice or half the

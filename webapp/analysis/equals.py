@@ -2,7 +2,7 @@
 
 A full point has the factors of a result, and beside them what else tells its values from other values of its side:
 labels of imports that vary among equal factors, tests of a tool, parts of a plan, places. Explore (x = `matched`) and
-Bench compare sides only at equal full points.
+Bench compare sides only at equal full points. Here is also the one rule of places, and what all points of a page share.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -11,10 +11,64 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from webapp.analysis.dimensions import IDENTITY, LABELS, PART
+from webapp.plans.engines import engine_of
+from webapp.plans.factors import FACTORS
 from webapp.plans.points import effective, point_key
 from webapp.plans.values import Value
 from webapp.results.reading.content import Point
 from webapp.results.reading.rows import LAYOUT_LABEL, TEST, ResultRow, parts_are_alike, places_of_several_tests
+from worker.contract.workload import Sync
+
+# Like with like: where results were measured, and what must be equal there. Drives are compared in the same host at
+# the same controller, hosts and controllers with the same drives. Explore, Bench and Rankings read this rule here.
+
+HOST, CONTROLLER, DRIVE = "host", "controller", "drive"
+NOT_STATED = "not stated"
+PLACES_OF_DRIVES, PLACES_OF_HOSTS = (HOST, CONTROLLER), (DRIVE,)
+_DRIVES = frozenset({"model", "serial", "target"})  # dimensions whose levels are drives
+_HOSTS = frozenset({HOST, CONTROLLER})
+OTHER_PLACES = (
+    "drives are compared only in the same host at the same controller, hosts and controllers only with the same drives"
+)
+Place = tuple[str, ...]
+
+
+def host_of(row: ResultRow) -> str:
+    """A host that an import does not state is equal only to that of the same import."""
+    return row.host or f"{NOT_STATED} by {row.import_title}"
+
+
+def controller_of(row: ResultRow) -> str:
+    return row.controller or NOT_STATED
+
+
+def drive_at(row: ResultRow) -> str:
+    """Model and layout. A drive of an unknown model is only equal to itself. The number of drives at once and the
+    layout of an own result are factors of its point."""
+    model = row.model or f"{row.target_name}, model {NOT_STATED}"
+    return ", ".join(filter(None, (model, row.facts.get(LAYOUT_LABEL, ""))))
+
+
+_READ = {HOST: host_of, CONTROLLER: controller_of, DRIVE: drive_at}
+
+
+def equal_places(series: Collection[str]) -> tuple[str, ...]:
+    """What series by these dimensions must share; empty if they name both drives and hosts, or neither."""
+    drives, hosts = (not names.isdisjoint(series) for names in (_DRIVES, _HOSTS))
+    if drives == hosts:
+        return ()
+    return PLACES_OF_DRIVES if drives else PLACES_OF_HOSTS
+
+
+def place_of(row: ResultRow, names: Iterable[str]) -> dict[str, Value]:
+    """The place of a result, as parts of its point."""
+    return {name: _READ[name](row) for name in names}
+
+
+def places_of(rows: Iterable[ResultRow], names: Collection[str]) -> frozenset[Place]:
+    """Each place once: the levels of these names."""
+    return frozenset([tuple(_READ[name](row) for name in names) for row in rows]) if names else frozenset()
+
 
 Side = TypeVar("Side", bound=Hashable)
 PATTERN, BLOCK, JOBS, DEPTH = "pattern", "block_size", "numjobs", "iodepth"
@@ -203,3 +257,29 @@ def _one_request(full: FullPoint, fits: Iterable[FullPoint]) -> tuple[FullPoint,
     unstated = [name for name in (DEPTH, JOBS) if name not in full.point]
     of_one = tuple(other for other in fits if all(other.point.get(name, 1) == 1 for name in unstated))
     return of_one if len(of_one) == 1 else ()
+
+
+# The conditions that all compared points share. A page states them once, and not in each label.
+
+_STATED = (PATTERN, BLOCK, DEPTH, JOBS, "ioengine", "direct", "sync", "size", "runtime", "prefill")
+_WORDS: Mapping[str, Mapping[Value, str]] = {
+    "direct": {True: "direct", False: "buffered"},
+    "sync": {Sync.NONE.value: ""},
+    "prefill": {True: "written first", False: ""},
+}
+
+
+def same_for_all(points: Sequence[Mapping[str, Value]], named: Collection[str] = ()) -> Iterator[str]:
+    """`4 KiB`, `QD 32`, `libaio`, `direct`, `60 s`: the main factors that all points state with one level, without
+    those in `named`. A count of 1 job is not said."""
+    first, *others = points or [{}]
+    names = [name for name in _STATED if name in first and name not in named]
+    shared = [name for name in names if all(point.get(name) == first[name] for point in others)]
+    yield from filter(None, [_words(name, first[name], first) for name in shared])
+
+
+def _words(name: str, level: Value, point: Mapping[str, Value]) -> str:
+    if level in _WORDS.get(name, {}):
+        return _WORDS[name][level]
+    text = engine_of(point).NAMED_BY.get(name, "{}" if name == "runtime" else f"{FACTORS[name].label} {{}}")
+    return "" if text.endswith("s") and level == 1 else text.format(FACTORS[name].format(level))

@@ -34,9 +34,8 @@ from webapp.bench.rankings.answer import RankingAnswer
 from webapp.bench.rankings.answer import answer as ranking_answer
 from webapp.bench.rankings.catalogue import Origins
 from webapp.bench.rankings.question import CHOICES as RANKED_BY
-from webapp.bench.rankings.question import KEYS, LISTS, Ranked, read_question
+from webapp.bench.rankings.question import KEYS, LISTS, USE_CASES, Ranked, read_question
 from webapp.bench.rankings.ranking import rank
-from webapp.bench.rankings.use_cases import USE_CASES
 from webapp.bench.saved import checked_query
 from webapp.bench.side_by_side import read_selection
 from webapp.bench.workloads import CHOICES

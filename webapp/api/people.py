@@ -15,7 +15,7 @@ from webapp.api.common.schemas import Input, Paged
 from webapp.core import people
 from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import ApiToken, Role, User
-from webapp.core.selectors import people_list, tokens_of
+from webapp.core.people import people_list, tokens_of
 
 router = Router(tags=["people"])
 

@@ -24,8 +24,7 @@ from webapp.api import (
     trials,
 )
 from webapp.api.common.authentication import AUTH
-from webapp.api.common.errors import add_error_handlers
-from webapp.api.common.input_checks import ShallowParser, refuse_large_json, refuse_unknown_input
+from webapp.api.common.errors import ShallowParser, add_error_handlers, refuse_large_json, refuse_unknown_input
 from webapp.api.openapi import Api, reference_of
 
 _SUBJECTS = (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from webapp.analysis.dimensions import EFFECTS, setting_of
-from webapp.analysis.places import CONTROLLER, DRIVE, HOST, PLACES_OF_DRIVES, PLACES_OF_HOSTS, drive_at, place_of
+from webapp.analysis.equals import CONTROLLER, DRIVE, HOST, PLACES_OF_DRIVES, PLACES_OF_HOSTS, drive_at, place_of
 from webapp.bench.products import Kind, Product
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.values import Value

@@ -111,7 +111,7 @@ def chosen(workloads: Sequence[Workload], most: int = MOST) -> list[Workload]:
         sizes = {workload.number(BLOCK) for workload in left}
         wanted = {min(sizes, key=lambda size: abs(log(size / block))) for block in MOST_BLOCKS}
         left = [workload for workload in left if workload.number(BLOCK) in wanted]
-        groups = [[one for one in left if one.number(BLOCK) == size] for size in sorted(wanted)]
+        groups = [[workload for workload in left if workload.number(BLOCK) == size] for size in sorted(wanted)]
         rooms = _rooms(len(groups), most)
         left = [workload for group, room in zip(groups, rooms, strict=True) for workload in thinned(group, room)]
     return thinned(left, most)

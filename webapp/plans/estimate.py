@@ -201,7 +201,7 @@ class Speeds:
 class Earlier:
     """Rates of one target, and of others with the same drive model."""
 
-    own: Speeds = Speeds()
+    of_target: Speeds = Speeds()
     model: Speeds = Speeds()
 
 
@@ -240,14 +240,14 @@ def written_expected(
             exact[target] = exact.get(target, 0) + count * written_by(work)
             continue
         point = own_point(trial.point, stream.name) if stream.name else trial.point
-        own, of_model = known.own.at(point), known.model.at(point)
-        rate = of_model if own is None else own
+        of_target, of_model = known.of_target.at(point), known.model.at(point)
+        rate = of_model if of_target is None else of_target
         if rate is None:
             unknown.add(target)
             continue
         written = min(written_by(work), work.load_bytes + round(work.time_s * rate))
         before = expected.get(target, Expected(0, by_model=False))
-        expected[target] = Expected(before.bytes + count * written, before.by_model or own is None)
+        expected[target] = Expected(before.bytes + count * written, before.by_model or of_target is None)
     return {
         target: Expected(each.bytes + exact.get(target, 0), each.by_model)
         for target, each in expected.items()

@@ -517,8 +517,8 @@ class _PartCells:
         made = made_kind(kind, layout)
         if any(made_kind(kind, other) is not made for other in others):
             return ["One stream has a layout with a file system, and another one has a layout without."]
-        own = [text for work in candidate.workloads for text in self._fitness.combination_problems(work, made)]
-        return own + verification_problems(on_first, made) + array_problems(candidate.workloads, layout)
+        of_workloads = [text for work in candidate.workloads for text in self._fitness.combination_problems(work, made)]
+        return of_workloads + verification_problems(on_first, made) + array_problems(candidate.workloads, layout)
 
 
 def _on_each(group: Group, candidate: _RunnablePoint) -> list[OnTarget]:

@@ -140,11 +140,11 @@ class _Decision(NamedTuple):
     """One combination of deciding levels."""
 
     numbers: tuple[int, ...]  # of the level of each deciding axis
-    own: Point  # its levels that have an effect
+    effective: Point  # its levels that have an effect
     base: Point  # first levels of all factors that have an effect; decisions share it
 
     def level(self, name: str) -> Value:
-        return self.own[name] if name in self.own else self.base[name]
+        return self.effective[name] if name in self.effective else self.base[name]
 
 
 class _Condition(NamedTuple):
@@ -289,7 +289,7 @@ class Selection:
         """The points of one decision, each with the numbers of its levels in the order of the axes."""
         decided = dict(zip(self._deciding, decision.numbers, strict=True))
         changes = [axis.changes[number] for axis, number in decided.items() if axis.changes]
-        base = decision.base | decision.own
+        base = decision.base | decision.effective
         named = [dict(self._distinct_levels(axis, decision)) for axis in self._named]
         free = [self._distinct_levels(axis, decision) for axis in self._free]
         place_of = {axis: place for place, axis in enumerate((*self._deciding, *self._named, *self._free))}

@@ -7,5 +7,5 @@ class ResultsConfig(AppConfig):
     name = "webapp.results"
 
     def ready(self) -> None:
-        maximum_of = import_module("webapp.results.maxima").maximum_of
+        maximum_of = import_module("webapp.results.speeds").maximum_of
         import_module("webapp.runs.dispatch.loads").maximum_wanted.connect(maximum_of)

@@ -1,11 +1,16 @@
-"""Previews whose times come from earlier runs on the hosts, and from the speeds of earlier results on the targets."""
+"""Previews whose times come from earlier runs on the hosts, and from the speeds of earlier results on the targets; and
+the highest IOPS of a point, of which loads are shares."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log2
+from typing import Any
 from uuid import UUID
 
+from django.contrib.postgres.aggregates import ArrayAgg
+
+from webapp.core.statistics import mean_of
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, estimate, kind_of, written_expected
@@ -17,6 +22,7 @@ from webapp.plans.preview import PREVIEW_SEED, Preview, preview
 from webapp.results.models import Result
 from webapp.results.reading.content import POINTS, Point
 from webapp.runs.durations import experience_of
+from webapp.runs.models import TrialState
 
 # Speeds of earlier results, from which the time of a plan and the bytes that it writes are estimated.
 
@@ -136,3 +142,14 @@ def learned_preview(
         host: replace(known.get(host, NOTHING_LEARNED), nearest=nearest, sequential_writes=writes) for host in hosts
     }
     return replace(made, estimate=estimate(made.expansion, more))
+
+
+# The highest IOPS of a point in a run, from which the rates of its shares of the load follow.
+
+
+def maximum_of(run: UUID, target_id: UUID, part: str, key: str, **_: Any) -> tuple[float, ...]:
+    """Mean IOPS of each direction over its valid trials, as pages show it, reads first; () without any."""
+    rows = Result.objects.filter(run=run, point_key=key, target=target_id, invalid=False)
+    rows = rows.filter(trial__part=part, trial__state=TrialState.DONE).order_by("direction")
+    by_direction = rows.values_list("direction").annotate(values=ArrayAgg("iops"))
+    return tuple(mean_of(values) for _, values in by_direction)

@@ -1,10 +1,13 @@
-"""Drives whose serial numbers a person must type before they are overwritten."""
+"""The targets of a new run, and the drives whose serial numbers a person must type before they are overwritten."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from django import forms
+from django.db.models import QuerySet
+
 from webapp.hosts.inventory.store import contents
-from webapp.hosts.models import Target
+from webapp.hosts.models import HostState, Target
 
 
 @dataclass(frozen=True)
@@ -30,3 +33,35 @@ def _problem(target: Target, serial: str) -> str:
         return ""
     what = "serial" if target.serial else "id"
     return f"This is not the {what} of {target}. Type {target.arming_serial}."
+
+
+# The targets of a new run, and the serial numbers typed for overwritten ones.
+
+
+def usable_targets() -> QuerySet[Target]:
+    """Targets that are available and in their host's policy; slots only as drives of their pool."""
+    usable = Target.objects.filter(in_policy=True, present=True, host__state=HostState.ACTIVE)
+    return usable.exclude(kind="slot").select_related("host")
+
+
+class TargetsForm(forms.Form):
+    """`?target=<id>&target=<id>`: the targets of the preview."""
+
+    target = forms.ModelMultipleChoiceField(queryset=Target.objects.none(), required=False)
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        field = self.fields["target"]
+        if isinstance(field, forms.ModelMultipleChoiceField):
+            field.queryset = usable_targets()
+
+
+class StartForm(TargetsForm):
+    """`serial` occurs once per overwritten device, in any order."""
+
+    note = forms.CharField(required=False, max_length=2000)
+    seed = forms.IntegerField(required=False, min_value=0, max_value=2**53 - 1)
+
+    def serials(self) -> tuple[str, ...]:
+        typed: list[str] = self.data.getlist("serial") if hasattr(self.data, "getlist") else []
+        return tuple(text.strip() for text in typed if text.strip())

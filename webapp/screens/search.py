@@ -309,12 +309,12 @@ def product_named(name: str) -> Product | None:
     target = known.filter(of_host, slug__iexact=slug).first()
     if target:
         return Product(Kind.TARGET, str(target))
-    own = known.values_list("model", flat=True)
+    measured = known.values_list("model", flat=True)
     imported = Origin.objects.order_by("drive").values_list("drive", flat=True)
     models = (
         names.filter(**{f"{column}__{lookup}": name}).first()
         for lookup in ("iexact", "icontains")
-        for names, column in ((own, "model"), (imported, "drive"))
+        for names, column in ((measured, "model"), (imported, "drive"))
     )
     model = next(filter(None, models), "")
     return Product(Kind.MODEL, model) if model else None

@@ -9,7 +9,7 @@ from django.urls import URLPattern, path
 from webapp.screens import ceilings, notices, search, storage
 from webapp.screens.bench import picker, product_page, summary
 from webapp.screens.bench import views as bench_views
-from webapp.screens.explore import embed, saved, share
+from webapp.screens.explore import saved, share
 from webapp.screens.explore import views as explore_views
 from webapp.screens.hosts import groups, inventory_comparison, manage, target_page
 from webapp.screens.hosts import views as hosts
@@ -178,8 +178,8 @@ urlpatterns: list[URLPattern] = [
     path("comparisons/<int:pk>/unfreeze/", share.unfreeze_action, name="unfreeze_comparison"),
     path("comparisons/<int:pk>/links/", share.create_link_action, name="create_comparison_link"),
     path("comparisons/<int:pk>/links/<int:link>/revoke/", share.revoke_link_action, name="revoke_comparison_link"),
-    path("shared/<str:token>/chart.svg", embed.shared_chart, name="shared_chart"),
-    path("shared/<str:token>/frame/", embed.shared_frame, name="shared_frame"),
+    path("shared/<str:token>/chart.svg", share.shared_chart, name="shared_chart"),
+    path("shared/<str:token>/frame/", share.shared_frame, name="shared_frame"),
     path("shared/<str:token>/", share.shared_page, name="shared_comparison"),
     # Trends, acceptance tests and baselines
     path("trends/", trends.trend_page, name="trends"),

@@ -210,13 +210,13 @@ def networks(name: str) -> list[Network]:
 
 def networks_or_socket(name: str) -> tuple[list[Network], bool]:
     """Networks as CIDR, and whether the word `unix` is among them, for connections through a Unix socket."""
-    found = words(name)
-    return _networks(name, [word for word in found if word != "unix"]), "unix" in found
+    texts = words(name)
+    return _networks(name, [word for word in texts if word != "unix"]), "unix" in texts
 
 
-def _networks(name: str, found: Iterable[str]) -> list[Network]:
+def _networks(name: str, texts: Iterable[str]) -> list[Network]:
     try:
-        return [ipaddress.ip_network(word) for word in found]
+        return [ipaddress.ip_network(word) for word in texts]
     except ValueError as error:
         raise ImproperlyConfigured(f"{name}: {error}. It takes networks such as 10.1.0.0/16,fd00:1::/64.") from error
 

@@ -175,7 +175,9 @@ def trend(history: History, metric: Metric, keys: Set[str], direction: str = "")
             complete.append(run_history)
     comparable, common = _shared(complete, keys, direction, left_out)
     changed = changes(facts_of(comparable, {key for key, _ in common}))
-    runs = [_value(run_history, common, metric, own) for run_history, own in zip(comparable, changed, strict=True)]
+    runs = [
+        _value(run_history, common, metric, observed) for run_history, observed in zip(comparable, changed, strict=True)
+    ]
     newest = _cells(comparable[-1], keys, direction) if comparable else set()
     return Trend(
         metric=metric,

@@ -1,7 +1,7 @@
 """Judge the results of one filter against those of another. Filters are those of `GET /results`.
 
 A verdict asks the question of the page Explore whose series are the two sides and whose x is everything else: results
-are compared where all is equal in which the filters do not differ (`analysis.equals`, `analysis.places`). So
+are compared where all is equal in which the filters do not differ (`analysis.equals`). So
 `factor.scheduler=none` is judged against `factor.scheduler=bfq`. `ignored` names further factors that need not be
 equal; UNSTATED stands for all that only one side states, such as the options of fio against a published table.
 
@@ -19,10 +19,9 @@ from webapp.analysis.answer import Level
 from webapp.analysis.cells import OF_TARGETS, CellKey, Grouped, Matched, measured, with_points
 from webapp.analysis.default_questions import questions_of_run
 from webapp.analysis.dimensions import LABEL, MATCHED, PART, PRODUCTS, label_of
+from webapp.analysis.equals import CONTROLLER, equal_places, same_for_all
 from webapp.analysis.mixtures import mixed_cells, mixture_sentence, mixtures_of
-from webapp.analysis.places import CONTROLLER, equal_places
 from webapp.analysis.question import CompareQuery
-from webapp.analysis.same_for_all import same_for_all
 from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, with_observed
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.analysis.words import unstated_sentence

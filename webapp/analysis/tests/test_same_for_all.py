@@ -1,6 +1,6 @@
 """The conditions that a page states once."""
 
-from webapp.analysis.same_for_all import same_for_all
+from webapp.analysis.equals import same_for_all
 from webapp.tests.factories.plans import a_point
 
 

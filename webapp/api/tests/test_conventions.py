@@ -11,7 +11,7 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.api.common.input_checks import MAX_LEVELS
+from webapp.api.common.errors import MAX_LEVELS
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
 from webapp.core.middleware import json_errors

@@ -175,9 +175,9 @@ class Catalogue:
                 place = () if across_hosts else (host, source.controller)
                 groups.setdefault((source.reference, source.tool, *place), set()).add(identity_of(source))
             sizes = {kind: len(drives) for kind, drives in groups.items() if len(drives) > 1}
-            own = max((size for (is_reference, *_), size in sizes.items() if not is_reference), default=0)
+            most_own = max((size for (is_reference, *_), size in sizes.items() if not is_reference), default=0)
             before = most.get(load, (0, 0))
-            most[load] = max(before[0], own), max(before[1], *sizes.values(), 0)
+            most[load] = max(before[0], most_own), max(before[1], *sizes.values(), 0)
         return most
 
     def keys_of(self, loads: Collection[Load]) -> list[str]:

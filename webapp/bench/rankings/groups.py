@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from webapp.analysis.cells import Measured, cell_of
-from webapp.analysis.places import DRIVE, controller_of, host_of
+from webapp.analysis.equals import DRIVE, controller_of, host_of
 from webapp.analysis.question import MARGIN
 from webapp.bench.alike import PLACES, Mixed
 from webapp.bench.matching import Grid

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.analysis.places import host_of
+from webapp.analysis.equals import host_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.rankings.catalogue import Catalogue, Filter, Load
 from webapp.bench.rankings.question import Ranked

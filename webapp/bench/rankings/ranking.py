@@ -13,10 +13,9 @@ from webapp.bench.rankings.catalogue import (
     read_catalogue,
 )
 from webapp.bench.rankings.groups import Cells, Group, cells_of, groups_of, within_latency
-from webapp.bench.rankings.question import Question, Ranked, chosen_load
+from webapp.bench.rankings.question import USE_CASES, Question, Ranked, UseCase, chosen_load
 from webapp.bench.rankings.ranked_products import products_of, read
 from webapp.bench.rankings.scores import MIN_WEIGHT, ScoreGroup, scores_of
-from webapp.bench.rankings.use_cases import USE_CASES, UseCase
 from webapp.bench.workloads import RATE
 from webapp.results.reading.rows import ResultRow
 

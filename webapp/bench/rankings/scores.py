@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from webapp.analysis.claims import contrast
 from webapp.bench.rankings.catalogue import Load
 from webapp.bench.rankings.groups import Cells, Entry, Kind, Place
-from webapp.bench.rankings.question import Question
+from webapp.bench.rankings.question import Part, Question
 from webapp.bench.rankings.standings import Order, order_of
-from webapp.bench.rankings.use_cases import Part
 from webapp.core.statistics import Ratio
 
 MIN_WEIGHT = 0.7  # of the weights, of the workloads that two products of a group share (our convention)

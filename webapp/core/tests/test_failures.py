@@ -5,7 +5,7 @@ import pytest
 from django.db import IntegrityError, InterfaceError, OperationalError
 from django.test import Client
 
-from webapp.core.failures import is_conflict, is_database_away
+from webapp.core.middleware import is_conflict, is_database_away
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
 from webapp.plans.models import Plan

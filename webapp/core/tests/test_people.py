@@ -11,7 +11,7 @@ from django.db import connection
 from webapp.core import people
 from webapp.core.errors import Refusal
 from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
-from webapp.core.selectors import people_list
+from webapp.core.people import people_list
 from webapp.core.services import create_api_token
 from webapp.runs.actions.run_actions import pause_run, skip_trials
 from webapp.runs.models import Transition, Trial

@@ -377,18 +377,18 @@ def _parts(stages: Sequence[Stage]) -> tuple[Part, ...]:
 def _flat(points: Sequence[Sequence[Texts]], group: _Group) -> list[Texts]:
     """Each stage as one point: factors that have the same level in all streams of every stage have no stream's name."""
     if not group.streams:
-        return [dict(own) for (own,) in points]
-    names = {name for stage in points for own in stage for name in own}
+        return [dict(texts) for (texts,) in points]
+    names = {name for stage in points for texts in stage for name in texts}
     shared = {name for name in names if all(_equal(name, stage) for stage in points)}
     shared |= {name for name in names if name not in OF_STREAMS}
     on = {STREAMS_ON: group.streams_on} if group.streams_on else {}
     flat_points = []
     for stage in points:
-        flat = {name: text for own in stage for name, text in own.items() if name in shared}
+        flat = {name: text for texts in stage for name, text in texts.items() if name in shared}
         flat |= {
             f"{stream}.{name}": text
-            for stream, own in zip(group.streams, stage, strict=True)
-            for name, text in own.items()
+            for stream, texts in zip(group.streams, stage, strict=True)
+            for name, text in texts.items()
             if name not in shared
         }
         flat_points.append(flat | on)
@@ -397,16 +397,16 @@ def _flat(points: Sequence[Sequence[Texts]], group: _Group) -> list[Texts]:
 
 def _equal(name: str, stage: Sequence[Texts]) -> bool:
     default = _default(FACTORS[name])
-    return len({own.get(name, default) for own in stage}) == 1
+    return len({texts.get(name, default) for texts in stage}) == 1
 
 
 def _part(name: str, grid: Texts, group: _Group) -> Part:
-    own: dict[str, Texts] = {stream: {} for stream in group.streams}
+    by_stream: dict[str, Texts] = {stream: {} for stream in group.streams}
     factors: Texts = {}
     for factor, text in grid.items():
         stream, plain = stream_and_factor(factor)
-        (own[stream] if stream else factors)[plain] = text
-    streams = tuple(PartStream(name=stream, factors=of_stream) for stream, of_stream in own.items())
+        (by_stream[stream] if stream else factors)[plain] = text
+    streams = tuple(PartStream(name=stream, factors=of_stream) for stream, of_stream in by_stream.items())
     part = Part(name=name, factors=factors, streams=streams)
     return msgspec.structs.replace(part, on=group.on) if group.on else part
 

@@ -75,10 +75,10 @@ def parts_unfit_for_job_files(document: PlanDocument) -> list[str]:
 
 
 def _fits(part: Part, texts: Mapping[str, str]) -> bool:
-    own = fio.WORKLOAD.engine_name()
+    engine_of_job_files = fio.WORKLOAD.engine_name()
     engines = {stream_engine(texts, stream.name) for stream in part.streams} or {engine_name(texts)}
     has_shares = LOAD in texts or any(LOAD in stream.factors for stream in part.streams)
-    return engines == {own} and not has_shares and texts.get(STREAMS, TOGETHER) == TOGETHER
+    return engines == {engine_of_job_files} and not has_shares and texts.get(STREAMS, TOGETHER) == TOGETHER
 
 
 def _sections(name: str, point: Point, stated: list[str]) -> Iterator[str]:
@@ -87,9 +87,9 @@ def _sections(name: str, point: Point, stated: list[str]) -> Iterator[str]:
     if not streams:
         yield from ("", *_section(name, point, "stonewall"), *stated)
     for number, stream in enumerate(streams):
-        own = {factor: value for factor, value in own_point(point, stream).items() if factor not in OF_TRIALS}
+        factors = {factor: value for factor, value in own_point(point, stream).items() if factor not in OF_TRIALS}
         begin = () if number else ("stonewall",)
-        yield from ("", *_section(f"{name} {stream}", own, *begin), *stated, f"; sweetspot: stream = {stream}")
+        yield from ("", *_section(f"{name} {stream}", factors, *begin), *stated, f"; sweetspot: stream = {stream}")
         if point.get(STREAMS_ON) == EACH:
             yield f"; sweetspot: streams_on = {EACH}"
 

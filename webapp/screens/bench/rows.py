@@ -17,9 +17,9 @@ from webapp.bench.side_by_side import Row, Shown, SideBySide
 from webapp.bench.workloads import Workload
 from webapp.core.formatting import significant
 from webapp.results.metrics import METRICS, Metric, Missing
+from webapp.screens.arming import usable_targets
 from webapp.screens.bench.address import product_address, with_value, without
 from webapp.screens.bench.tracks import Lacking
-from webapp.screens.plans.forms import usable_targets
 from worker.contract.packing import BEYOND, LAST_BUCKET_NS
 
 # The columns of the page Bench.

@@ -35,6 +35,7 @@ from webapp.core.answers import RENEWAL_S, Question, answered_or_earlier
 from webapp.core.errors import Refusal
 from webapp.core.table_files import file_response
 from webapp.screens.access import operator_action, own_action, page, person
+from webapp.screens.arming import usable_targets
 from webapp.screens.bench.address import (
     bench_address,
     explore_address,
@@ -52,7 +53,6 @@ from webapp.screens.ceilings import drawn
 from webapp.screens.choices import Option, options_of
 from webapp.screens.explore.saved import opened
 from webapp.screens.plans.draft import data_of, draft_of, keep
-from webapp.screens.plans.forms import usable_targets
 from webapp.screens.undo import with_undo
 
 # Sets or removes the price of a drive model or controller, from its page.

@@ -203,38 +203,38 @@ def _partly_stated(imported: Import, rows: Sequence[ResultRow]) -> Iterator[Sect
     Its value against each level of the fullest other one, as measured."""
     metric = metric_named(metric_of(rows))
     for table in dict.fromkeys(row.facts.get(TABLE_LABEL, "") for row in rows):
-        own = variants_of([row for row in rows if row.facts.get(TABLE_LABEL, "") == table], metric)
-        if len(own.loads) != 1:
+        variants = variants_of([row for row in rows if row.facts.get(TABLE_LABEL, "") == table], metric)
+        if len(variants.loads) != 1:
             continue
-        stated = [variant for variant, loads in own.groups.items() if all(load != ("",) for _, load in loads)]
-        unstated = [variant for variant, loads in own.groups.items() if all(load == ("",) for _, load in loads)]
-        fullest = max(stated, key=lambda variant: len(own.groups[variant]), default=None)
+        stated = [variant for variant, loads in variants.groups.items() if all(load != ("",) for _, load in loads)]
+        unstated = [variant for variant, loads in variants.groups.items() if all(load == ("",) for _, load in loads)]
+        fullest = max(stated, key=lambda variant: len(variants.groups[variant]), default=None)
         if fullest is not None:
-            made = [each for base in unstated if (each := _against_unstated(own, fullest, base))]
+            made = [each for base in unstated if (each := _against_unstated(variants, fullest, base))]
             yield _of_findings(table, f"import={imported.number}", made)
 
 
-def _against_unstated(own: Variants, one: Variant, base: Variant) -> Pictured | None:
+def _against_unstated(variants: Variants, stated: Variant, base: Variant) -> Pictured | None:
     """None without a common pattern."""
-    metric, names = own.metric, own.names([one, base])
-    bases = {panel: _mean(metric, rows) for (panel, _), rows in own.groups[base].items()}
-    levels = own.levels(load for _, load in own.groups[one])
+    metric, names = variants.metric, variants.names([stated, base])
+    bases = {panel: _mean(metric, rows) for (panel, _), rows in variants.groups[base].items()}
+    levels = variants.levels(load for _, load in variants.groups[stated])
     ratios = {
-        (levels[load].text, panel): ln(_mean(metric, own.groups[one][panel, load]) / bases[panel])
+        (levels[load].text, panel): ln(_mean(metric, variants.groups[stated][panel, load]) / bases[panel])
         for load in levels
         for panel in bases
-        if (panel, load) in own.groups[one]
+        if (panel, load) in variants.groups[stated]
     }
     if not 0 < len(ratios) <= MOST_RATIOS:
         return None
-    load = label_in_sentence(own.loads[0], label_of(own.loads[0]))
+    load = label_in_sentence(variants.loads[0], label_of(variants.loads[0]))
     several = len(bases) > 1
     words = ", ".join(
         f"{f'{panel} ' if several else ''}{change(ratio)} at {level}" for (level, panel), ratio in ratios.items()
     )
-    subject = f"{names[one]} showed in {in_sentence(metric.label)}"
+    subject = f"{names[stated]} showed in {in_sentence(metric.label)}"
     sentence = Sentence((f"{subject} against {names[base]}, whose {load} is not stated: {words}",))
-    single = all(len(rows) == 1 for variant in (one, base) for rows in own.groups[variant].values())
+    single = all(len(rows) == 1 for variant in (stated, base) for rows in variants.groups[variant].values())
     size = max(map(abs, ratios.values()))
     finding = Finding(kind=FindingKind.RATIOS, **sentence.texts, single=single, size=size, about=metric.key)
     texts = tuple(dict.fromkeys(level for level, _ in ratios))
@@ -248,7 +248,7 @@ def _against_unstated(own: Variants, one: Variant, base: Variant) -> Pictured | 
         for panel in bases
     )
     picture = Picture(
-        metric=metric.key, metric_label=metric.label, x_label=label_of(own.loads[0]), levels=texts,
+        metric=metric.key, metric_label=metric.label, x_label=label_of(variants.loads[0]), levels=texts,
         ordered=len(texts) > 1, ratios=True, lines=tuple(lines),
     )  # fmt: skip
     return finding, picture

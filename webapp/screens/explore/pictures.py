@@ -17,9 +17,8 @@ from webapp.pictures.drawing import Drawing
 from webapp.pictures.elements import MUTED, colour_of, colours_of, element, mark, path, shape_of, text_at, width_of
 from webapp.results.metrics import FORMATTERS, METRICS
 from webapp.screens.ceilings import ceiling_lines
-from webapp.screens.explore.answer import Answer
-from webapp.screens.explore.heat import CELL_HEIGHT, CELL_WIDTH, Heat, HeatMap, heat_of
-from webapp.screens.explore.payloads import (
+from webapp.screens.explore.answer import (
+    Answer,
     ChartKind,
     LatencyCharts,
     MeansCharts,
@@ -28,6 +27,7 @@ from webapp.screens.explore.payloads import (
     ScatterPanel,
     TimeCharts,
 )
+from webapp.screens.explore.heat import CELL_HEIGHT, CELL_WIDTH, Heat, HeatMap, heat_of
 from webapp.screens.explore.shown import latency_charts, means_charts, time_charts
 
 MIN_REPEATS_OF_AXIS = 3  # as in the page: intervals of two repeats do not set the axis

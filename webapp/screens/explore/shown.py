@@ -18,9 +18,17 @@ from webapp.core.formatting import Scale, latency
 from webapp.hosts.inventory.ceilings import Bound
 from webapp.pictures.elements import colours_of
 from webapp.screens.ceilings import drawn, in_words
-from webapp.screens.explore.answer import Answer, shows_ceilings
+from webapp.screens.explore.answer import (
+    Answer,
+    ChartKind,
+    LatencyCharts,
+    MeansCharts,
+    ReferenceLine,
+    SeriesName,
+    TimeCharts,
+    shows_ceilings,
+)
 from webapp.screens.explore.heat import heat_of
-from webapp.screens.explore.payloads import ChartKind, LatencyCharts, MeansCharts, ReferenceLine, SeriesName, TimeCharts
 from worker.contract.packing import BEYOND, LAST_BUCKET_NS, least_count
 
 # The tables of a comparison: levels of x down, series across, each with its ratio to the baseline.

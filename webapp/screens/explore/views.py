@@ -28,8 +28,8 @@ from webapp.analysis.dimensions import (
     label_of,
     varying_parts,
 )
+from webapp.analysis.equals import HOST, PLACES_OF_DRIVES, equal_places, places_of
 from webapp.analysis.latency import chart_point, chart_points
-from webapp.analysis.places import HOST, PLACES_OF_DRIVES, equal_places, places_of
 from webapp.analysis.question import (
     AGAINST,
     AXES,

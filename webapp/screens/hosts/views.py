@@ -32,9 +32,9 @@ from webapp.screens.ceilings import ceiling_form
 from webapp.screens.hosts.presence import OFFLINE, Presence, host_or_404, presence, warnings
 from webapp.screens.payloads import Payload
 from webapp.screens.runs.views import listed_runs
+from webapp.screens.trend.charts import Scale
 from webapp.screens.trend.claims import number, sentence
 from webapp.screens.trend.listing import TrendRow, trend_row
-from webapp.screens.trend.sparkline import Scale
 from webapp.trends.summaries import summaries, worst_by_target
 from worker.contract.inventory import BlockDevice, Inventory
 

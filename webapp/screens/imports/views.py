@@ -41,7 +41,7 @@ from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.bench.address import bench_address
 from webapp.screens.ceilings import ceiling_form
-from webapp.screens.explore.payloads import SeriesName, TimeCharts
+from webapp.screens.explore.answer import SeriesName, TimeCharts
 from webapp.screens.explore.pictures import time_note, time_pictures
 from webapp.screens.explore.resolve import metric_of, usual_rate
 from webapp.screens.findings import ShownFinding, as_heading, below_heading, names_apart, shown_finding
@@ -255,8 +255,8 @@ class ShownSection:
 def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     """The heading, the most important findings, and the others table by table. The first ones are neither dismissed nor
     do they repeat another one."""
-    own = f"import {imported.number}/"  # before the names of its drives and hosts
-    findings = [_without(own, finding) for finding in findings_of_import(imported, conclusions)]
+    prefix = f"import {imported.number}/"  # before the names of its drives and hosts
+    findings = [_without(prefix, finding) for finding in findings_of_import(imported, conclusions)]
     first = [finding for finding in findings if not (finding.is_dismissed or finding.repeats)][:FIRST_FINDINGS]
     names, claim = names_apart(first[0].claim) if first else ("", imported.title)
     further: dict[tuple[str, str], list[ImportFinding]] = {}
@@ -269,7 +269,9 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
             title=section.title,
             query=section.query,
             findings=tuple(map(shown_finding, further.get((section.title, section.query), ()))),
-            others=tuple(sentence for each in section.sentences if (sentence := each.replace(own, "")) not in stated),
+            others=tuple(
+                sentence for each in section.sentences if (sentence := each.replace(prefix, "")) not in stated
+            ),
         )
         for section in conclusions.sections
     ]
@@ -282,8 +284,9 @@ def _answer(imported: Import, conclusions: Conclusions) -> dict[str, object]:
     }
 
 
-def _without(own: str, finding: ImportFinding) -> ImportFinding:
-    return structs.replace(finding, sentence=finding.sentence.replace(own, ""), claim=finding.claim.replace(own, ""))
+def _without(prefix: str, finding: ImportFinding) -> ImportFinding:
+    sentence, claim = (text.replace(prefix, "") for text in (finding.sentence, finding.claim))
+    return structs.replace(finding, sentence=sentence, claim=claim)
 
 
 @operator_action

@@ -21,8 +21,8 @@ from webapp.schedules.models import Occurrence, OccurrenceState
 from webapp.schedules.selectors import missed_since
 from webapp.screens.findings import as_heading
 from webapp.screens.hosts.views import HostRow
+from webapp.screens.trend.charts import Scale, Sparkline, sparkline
 from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address
-from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
 from webapp.trends.summaries import Row, State, worst_by_target
 
 CARDS = 3
@@ -169,8 +169,8 @@ def _worse(newest: Sequence[int], since: datetime) -> list[RunFinding]:
     judges its newest run itself."""
     ended = Run.objects.filter(number__in=newest, ended_at__gte=since, invalid_reason="").order_by("-ended_at")
     listed = list(ended)
-    found = findings_of(listed)
-    first = (next(filter(_is_worse, found.get(run.number, ())), None) for run in listed)
+    findings_by_run = findings_of(listed)
+    first = (next(filter(_is_worse, findings_by_run.get(run.number, ())), None) for run in listed)
     return [finding for finding in first if finding]
 
 

@@ -9,8 +9,8 @@ from django.urls import reverse
 
 from webapp.results.metrics import METRICS
 from webapp.screens.hosts.views import HostRow
+from webapp.screens.trend.charts import Scale, Sparkline, sparkline
 from webapp.screens.trend.claims import LABELS, SIGNS, change_of, trend_address
-from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
 from webapp.trends.summaries import Row, State
 
 MOST_TILES = 28  # of an installation that shows all its drives

@@ -25,7 +25,7 @@ from mozilla_django_oidc.views import OIDCAuthenticationCallbackView, OIDCAuthen
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, User
 from webapp.core.oidc import oidc_setting
-from webapp.core.selectors import tokens_of
+from webapp.core.people import tokens_of
 from webapp.core.services import create_api_token, set_email, set_password
 from webapp.core.throttle import (
     PROVIDER_SLOTS,

@@ -18,7 +18,7 @@ from django.utils import timezone
 from webapp.analysis.models import EnteredCeiling, Price, SavedComparison
 from webapp.core.audit_words import SENTENCES, area_of, choice, sentence_parts
 from webapp.core.models import PERSON, AuditEntry, User
-from webapp.core.selectors import AuditFilter, actors, audit_entries, midnight, person_names
+from webapp.core.people import AuditFilter, actors, audit_entries, midnight, person_names
 from webapp.hosts.models import EnrolmentToken, Host, HostGroup, ServerKey, Target
 from webapp.notices.models import Subscription
 from webapp.plans.models import Plan

@@ -16,7 +16,7 @@ from webapp.analysis.models import ComparisonLink
 from webapp.core import people
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
-from webapp.core.selectors import people_list, tokens_of
+from webapp.core.people import people_list, tokens_of
 from webapp.core.services import MAX_EMAIL_LENGTH
 from webapp.notices.services import subscriptions_of
 from webapp.schedules.models import Schedule

@@ -28,6 +28,7 @@ from webapp.plans.services import create_plan, save_version
 from webapp.plans.values import BlockSplit, Choice, Duration, LayoutLine, Size, Switch
 from webapp.runs.models import Run
 from webapp.screens.access import operator_action, own_action, page, person
+from webapp.screens.arming import TargetsForm, usable_targets
 from webapp.screens.plans.draft import (
     COMMON,
     MAX_ROWS,
@@ -41,7 +42,6 @@ from webapp.screens.plans.draft import (
     keeps_draft,
     take_draft,
 )
-from webapp.screens.plans.forms import TargetsForm, usable_targets
 from webapp.screens.plans.library import version_or_404
 from webapp.screens.plans.previewing import PlanAnswer, PlanProblem, ShownPreview, preview_request, shown_preview
 from worker.contract.workload import TargetKind

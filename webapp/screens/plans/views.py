@@ -36,10 +36,9 @@ from webapp.runs.services import start_run, unfit_targets
 from webapp.schedules.models import Schedule
 from webapp.screens import point_words
 from webapp.screens.access import operator_action, page, person
-from webapp.screens.arming import drives_to_arm
+from webapp.screens.arming import StartForm, TargetsForm, drives_to_arm, usable_targets
 from webapp.screens.findings import as_heading
 from webapp.screens.plans.draft import data_of, draft_of, keep
-from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
 from webapp.screens.plans.library import (
     SHOWN_AS,
     Shown,

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
-from webapp.analysis.same_for_all import same_for_all
+from webapp.analysis.equals import same_for_all
 from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.catalogue import Load, Origins, observed_controllers
 from webapp.bench.rankings.groups import Entry, Group

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webapp.analysis.equals import DEPTH, JOBS
-from webapp.analysis.places import NOT_STATED
+from webapp.analysis.equals import DEPTH, JOBS, NOT_STATED
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import in_sentence
 from webapp.bench.rankings.catalogue import Load

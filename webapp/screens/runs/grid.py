@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.template.loader import render_to_string
 
-from webapp.analysis.same_for_all import same_for_all
+from webapp.analysis.equals import same_for_all
 from webapp.analysis.seals import scopes_of_tables
 from webapp.core import formatting
 from webapp.core.answers import Question, answered

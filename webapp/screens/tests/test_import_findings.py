@@ -21,7 +21,7 @@ from webapp.results.models import Import
 from webapp.screens import tasks
 from webapp.screens.explore import import_findings
 from webapp.screens.explore.import_findings import make_due
-from webapp.screens.overview.news import news
+from webapp.screens.overview.views import news
 from worker.contract.items import Direction
 
 pytestmark = pytest.mark.django_db

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from webapp.analysis.evidence import Line, Picture
-from webapp.screens.overview.news import drawing
+from webapp.screens.overview.views import drawing
 
 VALUES = Picture(
     metric="iops", metric_label="IOPS", x_label="Queue depth", levels=("1", "2", "4"), ordered=True, ratios=False,

@@ -20,8 +20,8 @@ from webapp.analysis.models import SavedComparison
 from webapp.bench.reading import PER_CELL
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.statistics import mean_of
+from webapp.results.management.commands.run_plan import point_table
 from webapp.results.models import Result
-from webapp.results.tables import point_table
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab

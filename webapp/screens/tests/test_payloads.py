@@ -9,12 +9,12 @@ from django.conf import settings
 
 from webapp.screens.bench.charts import BenchCharts
 from webapp.screens.bench.picker import Shares
-from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
+from webapp.screens.explore.answer import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.hosts.views import Enrolment, LogTail
 from webapp.screens.imports.upload_views import Added, Begun, ColumnPreview, ImportProblem, LabelPreview
 from webapp.screens.payloads import LiveRun, Marks, Payload, SearchHits
 from webapp.screens.plans.previewing import PlanAnswer, PlanJobs
-from webapp.screens.trend.chart import TrendChart
+from webapp.screens.trend.charts import TrendChart
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [

@@ -15,12 +15,12 @@ from webapp.pictures.elements import SHAPES, px
 from webapp.results.models import Sample
 from webapp.runs.models import Run
 from webapp.screens.bench.picture import bench_picture, load_picture
-from webapp.screens.explore.payloads import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
+from webapp.screens.explore.answer import LatencyCharts, MeansCharts, ScatterCharts, TimeCharts
 from webapp.screens.explore.pictures import latency_pictures, mean_pictures, scatter_pictures, time_pictures
 from webapp.screens.payloads import LiveSample
 from webapp.screens.runs.pictures import Seconds, seconds_pictures
 from webapp.screens.tests.test_explore import run, with_histograms  # noqa: F401 - fixture
-from webapp.screens.trend.chart import TrendChart, trend_picture
+from webapp.screens.trend.charts import TrendChart, trend_picture
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import Lab

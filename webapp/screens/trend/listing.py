@@ -8,6 +8,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.http import urlencode
 
+from webapp.screens.trend.charts import Scale, Sparkline, sparkline
 from webapp.screens.trend.claims import (
     LABELS,
     SIGNS,
@@ -18,7 +19,6 @@ from webapp.screens.trend.claims import (
     sentence,
     trend_address,
 )
-from webapp.screens.trend.sparkline import Scale, Sparkline, sparkline
 from webapp.trends.steps import MIN_RUNS
 from webapp.trends.summaries import Row, State, worst_by_target
 

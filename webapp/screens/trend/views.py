@@ -42,7 +42,7 @@ from webapp.screens.trend.acceptance_form import (
     read_tolerances,
     refused_form,
 )
-from webapp.screens.trend.chart import TrendChart, TrendPoint, TrendStep, trend_picture
+from webapp.screens.trend.charts import TrendChart, TrendPoint, TrendStep, trend_picture
 from webapp.screens.trend.claims import cause_of, trend_address
 from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo

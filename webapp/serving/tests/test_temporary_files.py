@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.serving.temporary_files import PREFIX, OwnDirectory
+from webapp.serving import PREFIX, OwnDirectory
 
 
 @pytest.fixture(autouse=True)

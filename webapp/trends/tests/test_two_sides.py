@@ -4,7 +4,7 @@ import pytest
 
 from webapp.analysis.comparing import comparison_of, select
 from webapp.analysis.dimensions import MATCHED
-from webapp.analysis.places import OTHER_PLACES
+from webapp.analysis.equals import OTHER_PLACES
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.verdicts import ONE_VALUE_EACH, Outcome
 from webapp.core.errors import Refusal

@@ -11,11 +11,10 @@ from webapp.bench.products import Kind as ProductKind
 from webapp.bench.products import Product
 from webapp.bench.rankings.catalogue import Load
 from webapp.bench.rankings.groups import Cells, Entry, Kind
-from webapp.bench.rankings.question import Question
+from webapp.bench.rankings.question import USE_CASES, Question, UseCase
 from webapp.bench.rankings.scores import ScoreGroup, scores_of
 from webapp.bench.rankings.standings import Lead
 from webapp.bench.rankings.tests.values import a_value
-from webapp.bench.rankings.use_cases import USE_CASES, UseCase
 from webapp.bench.workloads import RATE, Panel
 from webapp.results.metrics import IOPS
 from worker.contract.workload import KIB, Pattern

@@ -47,12 +47,12 @@ def false_steps(kind: str, *, runs: int, series: int, seed: int = 1) -> float:
 
 def found_steps(*, size: float, before: int, after: int, series: int, seed: int = 1) -> float:
     """The share of series with a change in which exactly that step is found; the noise is 1 %."""
-    random, found = np.random.default_rng(seed), 0
+    random, correct = np.random.default_rng(seed), 0
     for _ in range(series):
         values = random.normal(0, NOISE, before + after)
         values[before:] += size
-        found += steps(list(values)) == [before]
-    return found / series
+        correct += steps(list(values)) == [before]
+    return correct / series
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Case:
 def outcomes(case: Case, *, pairs: int, seed: int = 1) -> Mapping[Outcome, float]:
     """The share of runs with each outcome."""
     random = np.random.default_rng(seed)
-    found = [_outcome(case, random) for _ in range(pairs)]
-    return {outcome: found.count(outcome) / pairs for outcome in Outcome}
+    by_pair = [_outcome(case, random) for _ in range(pairs)]
+    return {outcome: by_pair.count(outcome) / pairs for outcome in Outcome}
 
 
 def _outcome(case: Case, random: np.random.Generator) -> Outcome:
@@ -130,8 +130,8 @@ class Command(BaseCommand):
     def _outcomes(self, series: int) -> None:
         self._head("loss", "repeats", "noise of repeats", "variation between runs", *Outcome)
         for case in CASES:
-            found = outcomes(case, pairs=series)
-            shares = [_percent(found[each]) for each in Outcome]
+            share_by_outcome = outcomes(case, pairs=series)
+            shares = [_percent(share_by_outcome[each]) for each in Outcome]
             self._row(_percent(case.loss), case.repeats, _percent(case.noise), _percent(case.between_runs), *shares)
 
 
