@@ -13,7 +13,7 @@ import numpy as np
 
 from dev.truth.noise import MODELS, Trials
 from webapp.analysis.answer import Comparison
-from webapp.analysis.comparing import Selected, comparison_of, grouped_for
+from webapp.analysis.comparing import Matching, Selected, comparison_of, grouped_for
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.question import CompareQuery
 from webapp.bench.matching import Matched, match
@@ -125,8 +125,8 @@ def compared(rows: Sequence[ResultRow], query: CompareQuery) -> Comparison:
 
 
 def selected(rows: Sequence[ResultRow], query: CompareQuery) -> Selected:
-    found = ResultQuery.of(ResultFilter())
-    return Selected(query, METRICS[query.metric], found, tuple(rows), 0, 0, grouped_for(query, rows))
+    matching = Matching(ResultQuery.of(ResultFilter()), ())
+    return Selected(query, METRICS[query.metric], matching, tuple(rows), 0, 0, grouped_for(query, rows))
 
 
 def bench_of(scenario: Scenario, chance: np.random.Generator) -> Matched:

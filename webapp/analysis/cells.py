@@ -406,12 +406,24 @@ def measured(grouped: Grouped, metric: Metric) -> dict[CellKey, Measured]:
     return {key: cell_of(rows, metric) for key, rows in grouped.cells.items()}
 
 
+def mean_in(rows: Sequence[ResultRow], metric: Metric) -> float:
+    """Of one cell, as `cell_of`."""
+    return mean_of([_mean(each) for each in _block_values(rows, metric).values()])
+
+
+def _block_values(rows: Sequence[ResultRow], metric: Metric) -> dict[Block, list[float]]:
+    values: dict[Block, list[float]] = {}
+    for row in rows:
+        values.setdefault((row.source, row.repeat), []).append(metric.of(row) or 0.0)
+    return values
+
+
 def cell_of(rows: Sequence[ResultRow], metric: Metric) -> Measured:
     """The rows of one cell, by block."""
     blocks: dict[Block, list[ResultRow]] = {}
     for row in rows:
         blocks.setdefault((row.source, row.repeat), []).append(row)
-    block_values = {block: [metric.of(row) or 0.0 for row in each] for block, each in blocks.items()}
+    block_values = _block_values(rows, metric)
     values = {block: _mean(each) for block, each in block_values.items()}
     zeros = sum(value == 0 for block, each in block_values.items() if values[block] for value in each)
     known = {block: each for block, each in blocks.items() if all(row.time_known for row in each)}

@@ -163,6 +163,28 @@ RATES = frozenset({"iops", "bytes_per_s"})  # that a link limits
 
 
 @dataclass(frozen=True)
+class Matching:
+    """All results that match, in the order of measuring, and what several comparisons of them share."""
+
+    query: ResultQuery
+    rows: tuple[ResultRow, ...]
+
+    @cached_property
+    def questions(self) -> tuple[Chosen, ...]:
+        return questions_of_run(self.rows)
+
+    @cached_property
+    def invalid(self) -> int:
+        """Results left out because a person marked them. One query."""
+        return self.query.count_invalid_left_out()
+
+    @cached_property
+    def known_ceilings(self) -> KnownCeilings:
+        """Five queries."""
+        return known_ceilings(self.rows)
+
+
+@dataclass(frozen=True)
 class Selected:
     """The compared results, grouped into cells.
 
@@ -171,21 +193,16 @@ class Selected:
 
     query: CompareQuery
     metric: Metric
-    result_query: ResultQuery
+    matching: Matching  # also results without a value of the metric
     rows: tuple[ResultRow, ...]  # in the order of measuring
     missing: int  # results without a value of the metric
     invalid: int  # results left out because a person marked them
     grouped: Grouped
     notes: tuple[str, ...] = ()  # such as prices, and rounds after SNIA PTS
     unstated: bool = False  # some of the missing are of imports or without I/Os: their tools do not state the value
-    read: tuple[ResultRow, ...] = ()  # all results that match, also without a value of the metric
     mixtures: tuple[Mixture, ...] = ()  # of cells that are left out, with their results
     mixed: frozenset[CellKey] = frozenset()  # these cells
     known: KnownCeilings = NOTHING_KNOWN
-
-    @cached_property
-    def questions(self) -> tuple[Chosen, ...]:
-        return questions_of_run(self.read)
 
 
 def compare(query: CompareQuery) -> Comparison:
@@ -197,13 +214,12 @@ def compare(query: CompareQuery) -> Comparison:
 def select(query: CompareQuery) -> Selected:
     """At most 21 database queries. Raises CompareRefused."""
     checked(query)
-    result_query = ResultQuery.of(query.results)
-    return select_from(query, result_query, read_all(result_query))
+    return select_from(query, read_all(ResultQuery.of(query.results)))
 
 
-def select_from(query: CompareQuery, result_query: ResultQuery, matching: Sequence[ResultRow]) -> Selected:
-    """The results of a checked query, of the rows that `read_all` has read. Raises CompareRefused."""
-    observed = with_observed(matching, metric_named(query.metric))
+def select_from(query: CompareQuery, matching: Matching) -> Selected:
+    """The results of a checked query, of those that `read_all` has read. Raises CompareRefused."""
+    observed = with_observed(matching.rows, metric_named(query.metric))
     read, metric = observed.rows, observed.metric
     if metric.adds_up and "direction" not in query.dimensions:
         incomplete = {
@@ -216,7 +232,6 @@ def select_from(query: CompareQuery, result_query: ResultQuery, matching: Sequen
         all_groups = grouped_for(query, rows if "direction" in query.dimensions else totals(rows))
     else:
         query, all_groups = _apart(query, rows)
-    invalid = result_query.count_invalid_left_out()
     missing = _missing(read, rows, metric)
     grouped, mixtures = without_mixtures(all_groups, query)
     if mixtures:
@@ -227,9 +242,9 @@ def select_from(query: CompareQuery, result_query: ResultQuery, matching: Sequen
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
     notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
     return Selected(
-        query, metric, result_query, rows, missing, invalid, grouped, notes, unstated, tuple(matching), mixtures,
+        query, metric, matching, rows, missing, matching.invalid, grouped, notes, unstated, mixtures,
         frozenset(all_groups.cells.keys() - grouped.cells.keys()),
-        known_ceilings(rows) if metric.key in RATES else NOTHING_KNOWN,
+        matching.known_ceilings if metric.key in RATES else NOTHING_KNOWN,
     )  # fmt: skip
 
 
@@ -251,13 +266,13 @@ def _missing(read: Sequence[ResultRow], with_value: Sequence[ResultRow], metric:
     return sum((row.source, row.trial) not in known for row in without)
 
 
-def read_all(query: ResultQuery) -> list[ResultRow]:
-    """In the order of measuring. Raises CompareRefused for more than MAX_RESULTS."""
+def read_all(query: ResultQuery) -> Matching:
+    """Raises CompareRefused for more than MAX_RESULTS."""
     rows = read_rows(query.results.order_by()[: MAX_RESULTS + 1])
     if len(rows) > MAX_RESULTS:
         message = f"More than {MAX_RESULTS:,} results match. Choose runs, hosts, drives or levels of a factor."
         raise CompareRefused("compare_too_many", message)
-    return sorted(rows, key=lambda row: (row.source, row.trial, row.id))
+    return Matching(query, tuple(sorted(rows, key=lambda row: (row.source, row.trial, row.id))))
 
 
 def for_latencies(selected: Selected) -> Selected:
@@ -284,7 +299,7 @@ def cells_of(selected: Selected, baseline: Level) -> GroupedCells:
 
 def concluded_of(selected: Selected, compared: GroupedCells, looks: Looks = ONE_LOOK) -> Conclusions:
     """What may be claimed of the cells. The questions of a run share the chance of a false claim."""
-    return conclusions(compared, selected.query.margin, questions=max(1, len(selected.questions)), looks=looks)
+    return conclusions(compared, selected.query.margin, questions=max(1, len(selected.matching.questions)), looks=looks)
 
 
 def comparison_of(selected: Selected, learned: Noise | None = None) -> Comparison:
@@ -441,7 +456,8 @@ def _missing_cells(selected: Selected) -> Iterator[str]:
     if not missing:
         return
     sums = selected.metric.adds_up and "direction" not in selected.query.dimensions
-    with_results = group(totals(selected.read) if sums else selected.read, selected.query).cells.keys()
+    rows = selected.matching.rows
+    with_results = group(totals(rows) if sums else rows, selected.query).cells.keys()
     valueless = len(missing & with_results)
     if count := len(missing) - valueless:
         was, it = ("was", "it has") if count == 1 else ("were", "they have")
@@ -462,7 +478,8 @@ def _statistics(selected: Selected, cells: Mapping[CellKey, Measured], concluded
     compared = concluded.sentences + concluded.tested_points
     if compared and any(len(cell.values) > 1 for cell in cells.values()):
         comparisons = f"{compared} {'comparison' if compared == 1 else 'comparisons'}"
-        of_run = f" and the {len(selected.questions)} factors of the run" if len(selected.questions) > 1 else ""
+        questions = len(selected.matching.questions)
+        of_run = f" and the {questions} factors of the run" if questions > 1 else ""
         yield (
             f"Repeats of a run are compared in pairs. Sentences and colours are corrected for {comparisons}{of_run} "
             "(Holm, at most 5 % for any false claim); 95 % CIs are not."

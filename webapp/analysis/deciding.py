@@ -20,9 +20,8 @@ from django.db import transaction
 
 from webapp.analysis.cells import CellKey, Measured
 from webapp.analysis.claims import Looks
-from webapp.analysis.comparing import Selected, baseline_of, cells_of, concluded_of, read_all, select_from
+from webapp.analysis.comparing import Matching, Selected, baseline_of, cells_of, concluded_of, read_all, select_from
 from webapp.analysis.conclusions import Conclusions, GroupedCells
-from webapp.analysis.default_questions import questions_of_run
 from webapp.analysis.question import CompareRefused, read_query
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument
@@ -58,9 +57,9 @@ def decide_repeats(run_id: UUID, host_id: UUID, document: PlanDocument) -> int:
 
 def _decided_places(run: Run, document: PlanDocument) -> set[tuple[UUID, str, str]]:
     """Target, part and point of each point that is compared and needs no further repeat."""
-    results = ResultQuery.of(ResultFilter(runs=(run.number,)))
     try:
-        selections = list(_selections(run.number, document, read_all(results), results))
+        matching = read_all(ResultQuery.of(ResultFilter(runs=(run.number,))))
+        selections = list(_selections(run.number, document, matching))
     except CompareRefused:
         return set()
     is_open: dict[str, bool] = {}
@@ -71,14 +70,12 @@ def _decided_places(run: Run, document: PlanDocument) -> set[tuple[UUID, str, st
     return places - {(target, part, key) for pk, target, part, key in trials if is_open[str(pk)]}
 
 
-def _selections(
-    number: int, document: PlanDocument, rows: Sequence[ResultRow], results: ResultQuery
-) -> Iterator[Selected]:
+def _selections(number: int, document: PlanDocument, matching: Matching) -> Iterator[Selected]:
     """Of the run's own questions. Raises CompareRefused."""
-    for chosen in questions_of_run(rows):
+    for chosen in matching.questions:
         if not chosen.fixed:
             query = read_query([("run", str(number)), *chosen.pairs])
-            yield select_from(replace(query, margin=document.decide_percent / 100), results, rows)
+            yield select_from(replace(query, margin=document.decide_percent / 100), matching)
 
 
 def compared_rows(

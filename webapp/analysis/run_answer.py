@@ -9,7 +9,7 @@ from uuid import UUID
 
 from webapp.analysis.answer import DIFFERENCES, Comparison, Conclusion, Finding, FindingKind, Struct, Texts
 from webapp.analysis.claims import listed
-from webapp.analysis.comparing import RATES, comparison_of, read_all, select, select_from
+from webapp.analysis.comparing import RATES, Matching, comparison_of, read_all, select, select_from
 from webapp.analysis.default_questions import BLOCK, Chosen, load_questions, questions_of
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.evidence import (
@@ -37,7 +37,6 @@ from webapp.plans.streams import OF_TRIALS
 from webapp.results.metrics import IOPS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery, target_points
-from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
@@ -87,10 +86,10 @@ def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
 def _question(run: Run, previous: Run | None) -> Question[RunAnswer]:
     """The answer compares with the previous run, so it depends on its results, too."""
     scopes = (*scopes_of_run(run), *(scopes_of_run(previous) if previous else ()))
-    return Question((str(run.number),), tuple(dict.fromkeys(scopes)), RunAnswer, partial(_answer, run.pk))
+    return Question((str(run.number),), tuple(dict.fromkeys(scopes)), RunAnswer, partial(_answer, run.pk, previous))
 
 
-def _answer(run_id: UUID) -> RunAnswer:
+def _answer(run_id: UUID, previous: Run | None) -> RunAnswer:
     """Reads the run itself, because a row that was read before the seal may be older than the seal."""
     run = Run.objects.select_related("version__plan").get(pk=run_id)
     of_run = ResultFilter(runs=(run.number,))
@@ -109,7 +108,7 @@ def _answer(run_id: UUID) -> RunAnswer:
         conclusion=factors[0].conclusion if factors else Conclusion.NONE,
         caution=factors[0].caution if factors else "",
         factors=tuple(factors),
-        findings=_findings(run, [*compared, *loads]),
+        findings=_findings(run, previous, [*compared, *loads]),
         failures=_failures(run),
     )
 
@@ -123,7 +122,7 @@ def factor_comparisons(run: Run) -> list[Compared]:
         return []
     query = ResultQuery.of(of_run)
     try:
-        return [each for each in _made(run.number, about, query, read_all(query)) if _has_ratio(each[1])]
+        return [each for each in _made(run.number, about, read_all(query)) if _has_ratio(each[1])]
     except CompareRefused:
         return []
 
@@ -172,13 +171,13 @@ def _comparisons(
     with too many series. The results are read once."""
     query = ResultQuery.of(of_run)
     try:
-        rows = read_all(query) if load else []
+        matching = read_all(query) if load else Matching(query, ())
     except CompareRefused:
         return [], []
-    return _made(number, about, query, rows), _made(number, load, query, rows)
+    return _made(number, about, matching), _made(number, load, matching)
 
 
-def _made(number: int, questions: Sequence[Chosen], results: ResultQuery, rows: Sequence[ResultRow]) -> list[Compared]:
+def _made(number: int, questions: Sequence[Chosen], matching: Matching) -> list[Compared]:
     made: list[Compared] = []
     for chosen in questions:
         query = read_query(_pairs(number, chosen))
@@ -186,11 +185,11 @@ def _made(number: int, questions: Sequence[Chosen], results: ResultQuery, rows: 
             if chosen.fixed:
                 made.append((chosen, comparison_of(select(query))))
             else:
-                made.append((chosen, comparison_of(select_from(query, results, rows))))
+                made.append((chosen, comparison_of(select_from(query, matching))))
     return made
 
 
-def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
+def _findings(run: Run, previous: Run | None, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
     """Of whole charts, of series against their baselines, of the seconds of trials, and against the past. The run's own
     question comes first. That its factors have no certain difference comes after a change since the previous run, and
     before what the seconds say."""
@@ -206,7 +205,7 @@ def _findings(run: Run, compared: Sequence[Compared]) -> tuple[RunFinding, ...]:
         )
         for finding, chosen, made in _chart_findings(run, compared)
     ]  # fmt: skip
-    before = past_findings(run, previous_runs([run]).get(run.pk), source, document)
+    before = past_findings(run, previous, source, document)
     recorded = list(_recorded(run, source))
     ordered = sorted([*of_charts, *recorded, *before], key=_importance)
     lead = [each for each in of_charts[:1] if each.kind not in WEAK]
@@ -219,13 +218,15 @@ def _chart_findings(run: Run, compared: Sequence[Compared]) -> list[tuple[Findin
     """The most important first, each once: also if several questions or both rates show it."""
     stated: list[tuple[Finding, Chosen, Comparison]] = []
     seen: set[object] = set()
-    asked = {chosen.about for chosen, _ in compared if chosen.about}
+    asked_factors = {chosen.about for chosen, _ in compared if chosen.about}
     for chosen, made in compared:
         further = interference.find(_shares(run, chosen), made) if chosen.about in _AT_ONCE else ()
-        own = [each for each in made.findings if not _is_of_another_question(made, each, asked - {chosen.about})]
+        of_charts = [
+            each for each in made.findings if not _is_of_another_question(made, each, asked_factors - {chosen.about})
+        ]
         if is_load(made.x):  # its sentence says where the latency rises; that it rises is no news
-            own = []
-        for finding in (*(_differences(made) if chosen.about else ()), *own, *further):
+            of_charts = []
+        for finding in (*(_differences(made) if chosen.about else ()), *of_charts, *further):
             names = {finding.sentence, _evidence(made, finding)}
             if seen.isdisjoint(names):
                 stated.append((finding, chosen, made))

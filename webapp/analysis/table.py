@@ -7,7 +7,7 @@ from copy import copy
 from msgspec.structs import replace
 
 from webapp.analysis.answer import BaselineRatio, Cell, Conclusion, Level, Panel, Sentence, Series
-from webapp.analysis.cells import CellKey, Grouped, Measured, cell_of, is_clear
+from webapp.analysis.cells import CellKey, Grouped, Measured, is_clear, mean_in
 from webapp.analysis.claims import (
     MIN_BLOCKS,
     NOTHING,
@@ -300,7 +300,7 @@ class Table:
         metric = self._other_rate
         if metric is None or any(metric.of(row) is None for row in rows):
             return ""
-        text = metric.format(cell_of(rows, metric).mean)
+        text = metric.format(mean_in(rows, metric))
         return f"{text} {metric.label}" if metric.shown_as == "iops" else text
 
     def _spread(self, summary: Summary) -> str:

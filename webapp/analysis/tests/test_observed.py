@@ -171,7 +171,7 @@ def test_cpu_per_io_of_an_imported_test_counts_once_for_its_directions(lab: Lab)
 
 
 def offered() -> set[str]:
-    return {*metrics_of(select(CompareQuery(x="iodepth")).read)} & {*COMPARED}
+    return {*metrics_of(select(CompareQuery(x="iodepth")).matching.rows)} & {*COMPARED}
 
 
 def with_values() -> set[str]:

@@ -47,7 +47,8 @@ def doubts(result: ResultRow) -> list[Doubt]:
     for label, (words, short) in _OF_LABELS.items() if result.imported else ():
         if text := result.facts.get(label):
             doubts_of_result.append(Doubt(f"{words} ({text})", short))
-    doubts_of_result += _load(result)
+    if LOAD_ASKED in result.metrics or LOAD_DELAYED in result.metrics:
+        doubts_of_result += _load(result)
     if doubt := _no_drive(result) or _reflinked(result) or _missed(result) or _purged(result):
         doubts_of_result.append(doubt)
     return doubts_of_result

@@ -560,7 +560,7 @@ def questions_links(selected: Selected) -> list[TableLink]:
     if len(query.results.runs) != 1:
         return []
     links: dict[str, TableLink] = {}
-    for chosen in selected.questions:
+    for chosen in selected.matching.questions:
         address = urlencode([("run", query.results.runs[0]), *chosen.pairs])
         link = TableLink(chosen.label, f"{reverse('explore')}?{address}", ",".join(query.series) == chosen.series)
         links.setdefault(chosen.label, link)
@@ -573,9 +573,9 @@ def _of_results(pairs: Pairs, options: ViewOptions, selected: Selected) -> Explo
     form = form_of(
         pairs,
         options=options,
-        all_points=points_of(selected.result_query.without_factors()),
+        all_points=points_of(selected.matching.query.without_factors()),
         rows=selected.rows,
-        metrics=metrics_of(selected.read),
+        metrics=metrics_of(selected.matching.rows),
         baselines=names,
         chart_points=chart_points(for_latencies(selected) if options.view == "latency" else selected),
     )

@@ -11,7 +11,7 @@ import pytest
 
 from webapp.analysis.answer import Conclusion, Series
 from webapp.analysis.claims import UNKNOWN_ORDER
-from webapp.analysis.comparing import Selected, comparison_of, grouped_for
+from webapp.analysis.comparing import Matching, Selected, comparison_of, grouped_for
 from webapp.analysis.dimensions import MATCHED
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.verdicts import MAY_BE_DRIFT, Outcome, Row
@@ -103,8 +103,9 @@ def explored(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> dict
         x=MATCHED, series=("run",), panel="direction", metric=case.metric, baseline="1", margin=case.tolerance / 100
     )
     rows = [*sides[0], *sides[1]]
-    found, metric = ResultQuery.of(ResultFilter()), METRICS[case.metric]
-    made = comparison_of(Selected(query, metric, found, tuple(rows), 0, 0, grouped_for(query, rows)))
+    matching = Matching(ResultQuery.of(ResultFilter()), ())
+    selected = Selected(query, METRICS[case.metric], matching, tuple(rows), 0, 0, grouped_for(query, rows))
+    made = comparison_of(selected)
     return {panel.key: series for panel in made.panels for series in panel.series if not series.is_baseline}
 
 
