@@ -1,4 +1,4 @@
-/** Colours and markers of products and series. `styles/tokens.css` and `webapp/core/colours.py` have the same. */
+/** Colours and markers of products and series. `styles/tokens.css` and `webapp/pictures/elements.py` have the same. */
 
 import { MARKERS, type Marker } from "./markers";
 
@@ -15,7 +15,7 @@ function colours(): readonly string[] {
   return globalThis.document?.documentElement.dataset.bsTheme === "dark" ? DARK : LIGHT;
 }
 
-/** By the number that the server gives a product or series (`webapp/core/colours.py`). */
+/** By the number that the server gives a product or series (`webapp/pictures/elements.py`). */
 export function lookAt(index: number): Look {
   const number = index % LIGHT.length;
   return {
