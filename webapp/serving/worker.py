@@ -112,7 +112,7 @@ class Stream:
             self._file.close()
 
 
-# `worker_api.report_interval` sees an overload if more than its HIGH_LOAD are busy on average. Each keeps a database
+# `worker_api.views` sees an overload if more than its HIGH_LOAD are busy on average. Each keeps a database
 # connection.
 PROCESSING_THREADS = 16
 MAX_BODY_BYTES = 520 * 1024 * 1024  # of an upload of `webapp.imports`; other views have lower limits

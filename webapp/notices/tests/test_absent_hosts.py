@@ -11,8 +11,8 @@ from webapp.core import health
 from webapp.core.models import Heartbeat
 from webapp.hosts.models import Host, HostState
 from webapp.notices import tasks
-from webapp.notices.absent_hosts import AWAY_AFTER, GAP_LIMIT, Watch, announce_absent_hosts
 from webapp.notices.models import Event, Notice
+from webapp.notices.tasks import AWAY_AFTER, GAP_LIMIT, Watch, announce_absent_hosts
 from webapp.tests.factories.hosts import a_host
 from webapp.tests.factories.notices import a_plan, a_subscription
 

@@ -10,9 +10,9 @@ from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
 from webapp.analysis.run_answer import run_answer
-from webapp.notices import run_ends, tasks
+from webapp.notices import tasks
 from webapp.notices.models import Event, Notice
-from webapp.notices.run_ends import announce_ended_runs, announce_run
+from webapp.notices.tasks import announce_ended_runs, announce_run
 from webapp.runs.models import Run, RunState
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.notices import a_subscription
@@ -112,14 +112,14 @@ def test_two_that_announce_at_once_announce_once() -> None:
 def test_one_that_cannot_be_announced_keeps_none_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
     a_subscription()
     bad, good = an_ended_run(RunState.DONE, ["done"]), an_ended_run(RunState.DONE, ["done"])
-    detail = run_ends._detail
+    detail = tasks._detail
 
     def broken(run: Run, *rest: Any) -> Any:
         if run.pk == bad.pk:
             raise KeyError("a bug")
         return detail(run, *rest)
 
-    monkeypatch.setattr(run_ends, "_detail", broken)
+    monkeypatch.setattr(tasks, "_detail", broken)
     announce_ended_runs()
     assert [notice.payload["run"] for notice in Notice.objects.all()] == [good.number]
     bad.refresh_from_db()

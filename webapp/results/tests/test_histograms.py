@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from webapp.results.ingest.apply import check_histogram
 from webapp.results.ingest.parse import BadItem
+from webapp.results.ingest.report import check_histogram
 from worker.contract.packing import BadPacking, Histogram, pack, unpack
 
 counts = st.integers(min_value=1, max_value=2**48 - 1)

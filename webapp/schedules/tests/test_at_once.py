@@ -14,7 +14,7 @@ from webapp.hosts.models import Target
 from webapp.plans.services import delete_plan
 from webapp.runs.models import Run
 from webapp.runs.services import start_run
-from webapp.schedules import execution, tasks
+from webapp.schedules import tasks
 from webapp.schedules.models import Occurrence, SchedulerTick, Trigger
 from webapp.schedules.services import create_schedule
 from webapp.schedules.tests.clock import Clock
@@ -64,7 +64,7 @@ def test_a_process_killed_before_its_commit_starts_nothing_and_the_next_tick_sta
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "start_run", killed)
+        patched.setattr(tasks, "start_run", killed)
         with pytest.raises(Killed):
             at_noon.to(DUE)
     assert (Run.objects.count(), states()) == (0, ["waiting"])
@@ -81,7 +81,7 @@ def test_a_process_killed_after_its_commit_has_started_one_run(
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "_note_tried", killed)
+        patched.setattr(tasks, "_note_tried", killed)
         with pytest.raises(Killed):
             at_noon.to(DUE)
     assert SchedulerTick.objects.get().at < DUE
@@ -129,7 +129,7 @@ def test_a_tick_that_starts_a_follower_and_an_admin_who_removes_the_owner_do_not
 
 def hold_in(monkeypatch: pytest.MonkeyPatch, reached: threading.Event) -> None:
     """The tick stops where it holds the first schedule, until the admin has had the time to lock what they need."""
-    refuse: Callable[..., None] = execution._refuse_invalid
+    refuse: Callable[..., None] = tasks._refuse_invalid
 
     def slow(*args: Any) -> None:
         if not reached.is_set():
@@ -137,7 +137,7 @@ def hold_in(monkeypatch: pytest.MonkeyPatch, reached: threading.Event) -> None:
             threading.Event().wait(0.7)
         refuse(*args)
 
-    monkeypatch.setattr(execution, "_refuse_invalid", slow)
+    monkeypatch.setattr(tasks, "_refuse_invalid", slow)
 
 
 def test_of_two_schedules_with_one_name_the_second_is_refused(at_noon: Clock) -> None:

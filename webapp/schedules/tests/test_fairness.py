@@ -8,7 +8,7 @@ import pytest
 
 from webapp.hosts.models import Target
 from webapp.runs.models import Priority, Run
-from webapp.schedules import execution
+from webapp.schedules import tasks
 from webapp.schedules.models import Occurrence
 from webapp.schedules.tests.clock import Clock
 from webapp.schedules.tests.moments import DUE
@@ -24,8 +24,8 @@ BLOCKED = 7
 def three_a_tick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each look at the time takes a second, and a tick has time to try three occurrences."""
     seconds = count()
-    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
-    monkeypatch.setattr(execution, "START_LIMIT_S", 3.5)
+    monkeypatch.setattr(tasks, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+    monkeypatch.setattr(tasks, "START_LIMIT_S", 3.5)
 
 
 def blocked(clock: Clock, target: Target) -> None:
@@ -64,7 +64,7 @@ def test_one_that_is_new_does_not_wait_for_a_whole_round(at_noon: Clock) -> None
 def test_priority_decides_again_once_all_were_tried(at_noon: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     blocked(at_noon, a_target())
     with monkeypatch.context() as patched:
-        patched.setattr(execution, "START_LIMIT_S", -1.0)
+        patched.setattr(tasks, "START_LIMIT_S", -1.0)
         at_noon.to(DUE)
     Occurrence.objects.update(tried_at=DUE)
     at_noon.after(seconds=5)

@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from django.test import RequestFactory
 
 from webapp.tests.factories.hosts import a_host_with_token
-from webapp.worker_api import http
-from webapp.worker_api.http import MAX_AT_ONCE, host_of, worker_view
+from webapp.worker_api import views
+from webapp.worker_api.views import MAX_AT_ONCE, host_of, worker_view
 from worker.contract.greetings import Problem
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,7 +55,7 @@ def test_a_host_occupies_few_threads_and_no_other_host_waits() -> None:
         thread.join()
     assert found == [200] * MAX_AT_ONCE
     assert ask(quick, token) == 200
-    assert not http._at_once
+    assert not views._at_once
 
 
 def test_a_refused_request_leaves_its_place() -> None:
@@ -69,4 +69,4 @@ def test_a_refused_request_leaves_its_place() -> None:
     for _ in range(MAX_AT_ONCE + 2):
         with pytest.raises(ZeroDivisionError):
             ask(failing, token)
-    assert not http._at_once
+    assert not views._at_once

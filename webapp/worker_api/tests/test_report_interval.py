@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.worker_api.report_interval import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, SHARE, ReportInterval
+from webapp.worker_api.views import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, SHARE, ReportInterval
 
 HOSTS = 100
 

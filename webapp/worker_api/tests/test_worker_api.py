@@ -19,7 +19,7 @@ from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.tests.factories.hosts import a_host_with_token, a_target
 from webapp.tests.factories.reports import ACCEPTED, STARTED, sample
 from webapp.tests.factories.runs import a_run
-from webapp.worker_api import report_interval
+from webapp.worker_api import views
 from webapp.worker_api.tests.posting import post, problem
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, encode
 from worker.contract.greetings import TokenRequest
@@ -119,7 +119,7 @@ def test_it_names_an_invalid_batch_and_accepts_the_others() -> None:
 def test_it_says_how_often_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
     _, token = a_host_with_token()
     assert msgspec.json.decode(post("report", Report(), token).content, type=ReportReply).report_every_s == 1
-    monkeypatch.setattr(report_interval._of_this_process, "interval_s", 3.4)
+    monkeypatch.setattr(views._of_this_process, "interval_s", 3.4)
     assert msgspec.json.decode(post("report", Report(), token).content, type=ReportReply).report_every_s == 3.4
 
 
