@@ -14,7 +14,7 @@ SECOND_TRY = "=== second try: "
 SAMPLE_SEED_VARIABLE = "SAMPLE_SEED"  # for webapp/tests/sampling.py
 WAITING = ("pipeline", "browser")
 LONG = ("pipeline", "browser", "service", "slow", "root")  # markers, the longest tests first
-OTHERS = 6  # files of short tests after each file of long ones
+OTHERS = 4  # files of short tests after each file of long ones
 
 
 def _select_redis_database() -> None:
@@ -78,8 +78,9 @@ def _rank(item: pytest.Item) -> int:
 
 
 def _order(item: pytest.Item) -> tuple[int, bool, bool]:
-    """By marker, then those of the worker, which wait for fio, those of all pages, and those of single apps."""
-    return _rank(item), item.nodeid.startswith("webapp"), not item.nodeid.startswith("webapp/tests")
+    """By marker; of long tests those of the tools first, of the short ones those of the server, which wait less."""
+    rank, of_server = _rank(item), item.nodeid.startswith("webapp")
+    return rank, of_server == (rank < len(LONG)), not item.nodeid.startswith("webapp/tests")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
