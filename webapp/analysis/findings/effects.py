@@ -38,6 +38,7 @@ from webapp.plans.engines import CHART_FACTORS
 
 BEYOND = {1: 4.0, 2: 2.8, 3: 2.2, 4: 1.8, 5: 1.7}  # standard errors for each of so many points
 OF_MANY = 1.6  # the same, of more points
+READS = "read_percent"
 LEAST = log1p(0.05)  # a smaller ratio is no effect
 HARDLY = 2.5  # standard errors of a mean that chance hardly reaches
 OPPOSITE = log1p(0.05)  # a loss in another chart that makes a trade-off
@@ -154,14 +155,14 @@ def find(charts: Charts) -> Iterator[Finding]:
 
 def _pairs(charts: Charts) -> Iterator[Pair]:
     """Each level of a factor with names against that of the baseline; of three levels, also the other pair. Levels of a
-    count, such as jobs, are load."""
+    count, such as jobs, are load, and those of a mix would hold reads against writes."""
     comparison = charts.comparison
     keys = list(dict.fromkeys(series.key for panel in comparison.panels for series in panel.series))
     levels = {key: levels_of(key) if len(comparison.series_by) > 1 else [key] for key in keys}
     baseline = levels.get(comparison.baseline, [])
     for place, name in enumerate(comparison.series_by):
         known = [level for level in dict.fromkeys(of_key[place] for of_key in levels.values()) if level]  # stated
-        if name in COUNTED or not 2 <= len(known) <= MOST_LEVELS:
+        if name in COUNTED or name == READS or not 2 <= len(known) <= MOST_LEVELS:
             continue
         first = baseline[place] if len(baseline) > place and baseline[place] in known else known[0]
         others = [level for level in known if level != first]

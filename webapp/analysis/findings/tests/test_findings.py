@@ -233,6 +233,13 @@ def test_an_effect_is_said_for_reads_and_writes_apart_and_a_small_one_only_as_me
     assert kinds(small) == [K.RATIOS]
 
 
+def test_shares_of_reads_are_not_held_against_each_other() -> None:
+    values: dict[str, Values] = {"0": (100.0, 200.0), "100": (300.0, 600.0)}
+    for by, is_said in (("ioengine", True), ("read_percent", False)):
+        said = found(made((1, 4), {"randrw": values}, by=by))
+        assert any("100 showed" in one.sentence for one in said) is is_said
+
+
 def test_what_two_levels_share_is_said_once() -> None:
     (one,) = found(made(("a · 4 KiB · psync", "a · 4 KiB · uring"), {"": {"all": (300.0, 100.0)}}, x="fact.engine"))
     assert one.sentence.startswith("a · 4 KiB: psync showed")
