@@ -30,10 +30,7 @@ test("a cell without numbers says its state, and a cancelled one a dash", () => 
 });
 
 test("a latency is not called better where its colour is stronger", () => {
-  expect([CONTRAST.iops, CONTRAST.p99]).toEqual([
-    "Darker: more IOPS",
-    "Darker: a higher latency, which is worse",
-  ]);
+  expect([CONTRAST.iops, CONTRAST.p99]).toEqual(["Darker: more IOPS", "Darker: a higher latency, which is worse"]);
 });
 
 test("directions have a mean each, and the colour follows their sum", () => {
