@@ -9,7 +9,8 @@ from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import document_problems
-from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 from webapp.plans.layouts import DriveFacts
 from webapp.plans.points import layouts_of
 from webapp.plans.streams import result_point
