@@ -8,7 +8,7 @@ PYTHON := .venv/bin/python
 DEV := $(PYTHON) -m dev
 FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py \
 	webapp/screens/tests/test_explore_changes.py webapp/tests/test_hostile_parameters.py webapp/tests/test_interleaved_requests.py \
-	webapp/tests/test_plan_costs.py webapp/screens/tests/test_one_claim.py webapp/screens/tests/test_answers_follow_changes.py \
+	webapp/tests/test_every_page.py webapp/tests/test_plan_costs.py webapp/screens/tests/test_one_claim.py webapp/screens/tests/test_answers_follow_changes.py \
 	webapp/imports/formats/tests/test_damaged.py
 
 help: ## list the targets
