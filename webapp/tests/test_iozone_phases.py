@@ -33,4 +33,4 @@ def test_each_thread_has_a_file_and_each_phase_a_row(system: System, storage: St
     client.force_login(a_user("somebody", Role.VIEWER))
     response = client.get(f"/explore/?run={run.number}", follow=True)
     question = dict(parse_qsl(urlsplit(response.redirect_chain[-1][0]).query))
-    assert (question["x"], question["series"], question.get("panel", "")) == ("numjobs", "part", "")
+    assert (question["x"], question["series"], question.get("panel", "")) == ("numjobs", "part", "pattern")
