@@ -156,7 +156,7 @@ def run(
     argv: Sequence[str],
     *,
     user: str = "",
-    limit_s: float = 60.0,
+    limit_s: float = 600.0,  # against what hangs, not against a slow machine
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     stdin_text: str = "",
