@@ -172,6 +172,12 @@ def test_the_command_deletes_only_with_yes() -> None:
     assert not Run.objects.exists()
 
 
+def test_the_command_says_that_nothing_is_old() -> None:
+    said = StringIO()
+    call_command("delete_old_runs", days=90, stdout=said)
+    assert said.getvalue() == "No runs ended more than 90 days ago.\n"
+
+
 def test_old_transitions_of_trials_are_deleted_and_those_of_runs_stay() -> None:
     old, young = an_old_run(1, days=400), an_old_run(2, days=300)
     for run in (old, young):

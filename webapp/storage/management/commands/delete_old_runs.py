@@ -22,7 +22,10 @@ class Command(BaseCommand):
         if days < 1:
             raise CommandError("--days must be at least 1.")
         ages, now = (Ages(0, {plan: days}) if plan else Ages(days, {})), timezone.now()
-        for proposal in proposals(ages, now=now):
+        found = proposals(ages, now=now)
+        if not found:
+            self.stdout.write(f"No runs ended more than {days} days ago.")
+        for proposal in found:
             self.stdout.write(
                 f"{proposal.plan}: {len(proposal.runs)} runs, about {bytes_decimal(proposal.bytes)}; "
                 f"{len(proposal.kept)} old runs are kept"
