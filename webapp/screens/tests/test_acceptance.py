@@ -15,7 +15,7 @@ from webapp.core.models import Role
 from webapp.hosts.models import Target
 from webapp.imports.references.reading import load_references
 from webapp.notices.models import Event, Notice
-from webapp.notices.run_ends import announce_run
+from webapp.notices.tasks import announce_run
 from webapp.results.models import Import, Result, known
 from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.rows import read_rows

@@ -30,7 +30,7 @@ from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.models import Role
 from webapp.core.services import create_api_token
 from webapp.notices.models import Notice
-from webapp.notices.run_ends import announce_run
+from webapp.notices.tasks import announce_run
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host

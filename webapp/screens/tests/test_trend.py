@@ -9,7 +9,7 @@ from django.test import Client
 
 from webapp.analysis.dimensions import label_of_fact
 from webapp.notices.models import Event, Notice
-from webapp.notices.run_ends import announce_run
+from webapp.notices.tasks import announce_run
 from webapp.plans.models import PlanVersion
 from webapp.results.models import Result, known
 from webapp.runs.models import Run
