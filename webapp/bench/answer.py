@@ -106,8 +106,9 @@ class ForestGroup(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     rows: tuple[int, ...]
     shared: tuple[int, ...]  # also those that are not on the plot
-    series: tuple[int, ...]  # of the sentence
+    series: tuple[int, ...]  # of the first sentence
     axis: str  # the factor along which it is said; "" for one workload
+    others: tuple[tuple[int, ...], ...] = ()  # series at other levels; with `series` they have all of `shared`
 
 
 class RatioGrid(msgspec.Struct, frozen=True, kw_only=True):

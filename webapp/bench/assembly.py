@@ -11,6 +11,7 @@ from webapp.analysis.answer import Finding, FindingKind
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN, same_for_all
 from webapp.analysis.findings.curves import Noise
 from webapp.analysis.words import unclear
+from webapp.bench.alike import PLACES
 from webapp.bench.answer import (
     BenchAdvice,
     BenchAnswer,
@@ -33,8 +34,9 @@ from webapp.bench.forest import (
     chosen,
     grid,
     judgement,
-    main_series,
+    levels_of,
     noises,
+    series_of,
     varying_factors,
 )
 from webapp.bench.matching import Matched
@@ -245,12 +247,12 @@ class _Parts:
 
     @cached_property
     def label_factors(self) -> tuple[str, ...]:
-        """They vary inside a group."""
-        names = dict.fromkeys(
-            name for group in self.groups for name in varying_factors([row.workload for row in group.rows])
-        )
+        """They vary inside a group. The places are never left out: rows that differ in them would look alike."""
+        groups = [[row.workload for row in group.rows] for group in self.groups]
+        names = dict.fromkeys(name for workloads in groups for name in varying_factors(workloads))
         main = [name for name in MAIN if name in names]
-        return (*main, *(name for name in names if name not in MAIN))[:MOST_LABELS]
+        places = [name for name in sorted(PLACES) if any(len(levels_of(workloads, name)) > 1 for workloads in groups)]
+        return (*(*main, *(name for name in names if name not in MAIN))[:MOST_LABELS], *places)
 
     @cached_property
     def noises(self) -> Mapping[tuple[str, Product], Noise]:
@@ -271,7 +273,8 @@ class _Parts:
     def forest(self) -> Iterator[ForestGroup]:
         common = self._common(self.groups)
         for group, workloads in zip(self.groups, self.chosen, strict=True):
-            axis, series = main_series(workloads)
+            shared = [row.workload for row in group.rows]
+            axis, (first, *others) = series_of(workloads, shared)
             group_common = self._common([group])
             yield ForestGroup(
                 name=group.panel.name,
@@ -280,9 +283,10 @@ class _Parts:
                 ),
                 metric=group.panel.metric.key,
                 rows=self._in_rows(group, workloads),
-                shared=self._in_rows(group, [row.workload for row in group.rows]),
-                series=self._in_rows(group, series),
+                shared=self._in_rows(group, shared),
+                series=self._in_rows(group, first),
                 axis=axis,
+                others=tuple(self._in_rows(group, each) for each in others),
             )
 
     def _in_rows(self, group: Group, workloads: Sequence[Workload]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from webapp.bench.alike import PLACES
 from webapp.bench.curves import Curve
 from webapp.bench.products import Product
 from webapp.bench.workloads import MAIN, Workload
-from webapp.plans.points import in_order
+from webapp.plans.points import differing, in_order, varying
 from webapp.plans.values import Value
 from worker.contract.workload import KIB
 
@@ -156,16 +156,41 @@ def _at_one_level(workloads: Sequence[Workload], name: str) -> list[Workload]:
 _LOADS = (DEPTH, JOBS)  # preferred to block sizes
 
 
-def main_series(workloads: Sequence[Workload]) -> tuple[str, list[Workload]]:
-    """The factor along which a sentence is said, and its workloads: they differ from the first workload in this factor
-    only. The longest series; the factor is "" if there is no second workload."""
-    first = workloads[0]
-    series = {
-        name: [workload for workload in workloads if {**workload.point, name: ""} == {**first.point, name: ""}]
-        for name in (*_LOADS, *varying_factors(workloads))
-    }
-    longest = max(series, key=lambda name: len(series[name]), default="")
-    return (longest, series[longest]) if longest and len(series[longest]) > 1 else ("", [first])
+def telling_factors(workloads: Sequence[Workload]) -> list[str]:
+    """The factors, labels and places that tell these workloads of one pattern apart."""
+    points = [workload.point for workload in workloads]
+    names = [name for name in in_order(varying(points)) if name != PATTERN]
+    if len({_levels(workload, names) for workload in workloads}) < len(workloads):
+        names = [name for name in in_order(differing(points)) if name != PATTERN]
+    return [*(name for name in MAIN if name in names), *(name for name in names if name not in MAIN)]
+
+
+def _levels(workload: Workload, names: Iterable[str]) -> tuple[Value | None, ...]:
+    return tuple(workload.point.get(name) for name in names)
+
+
+def series_of(on_plot: Sequence[Workload], shared: Sequence[Workload]) -> tuple[str, list[list[Workload]]]:
+    """The factor along which sentences are said, and all shared workloads as series: those of one series differ in this
+    factor only. The factor is a number, and the series of the first workload on the plot is the longest one; it comes
+    first. Without such a factor it is "", and each workload is alone."""
+    names = telling_factors(shared)
+    numbers = [name for name in names if all(map(_is_number, levels_of(shared, name)))]
+    axis, longest = "", 1
+    for name in sorted(numbers, key=lambda name: name not in _LOADS):
+        others = [other for other in names if other != name]
+        length = sum(_levels(workload, others) == _levels(on_plot[0], others) for workload in on_plot)
+        axis, longest = (name, length) if length > longest else (axis, longest)
+    others = [name for name in names if name != axis]
+    first = _levels(on_plot[0], others)
+    made: dict[tuple[Value | None, ...], list[Workload]] = {first: []}
+    for workload in shared:
+        made.setdefault(_levels(workload, others), []).append(workload)
+    along = [sorted(each, key=lambda workload: _size(workload.point.get(axis, 0))) for each in made.values()]
+    return axis, along
+
+
+def _is_number(level: Value) -> bool:
+    return isinstance(level, int | float) and not isinstance(level, bool)
 
 
 # Grids: all shared workloads of a pattern by two factors.

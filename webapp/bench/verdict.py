@@ -1,10 +1,13 @@
 """The verdict of Bench: one sentence in large type, one line below it, and what weakens them.
 
-It is made from the states of the ratios on the plot and from findings, so it states nothing that they do not carry. It
-speaks along one series of workloads, such as the queue depths at 4 KiB: which product is faster where, and from where
-on they are equal. For two products it names the better one with its ratio to the other, whichever the baseline is.
+It is made from the states of the ratios and from findings, so it states nothing that they do not carry. Of each pattern
+it says one sentence about all shared workloads if they agree. Else it speaks along one series, such as the queue depths
+at 4 KiB, which it names: which product is faster where, and from where on they are equal. Series that say something
+else have a sentence of their own. For two products it names the better one with its ratio to the other, whichever the
+baseline is.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,11 +21,12 @@ from webapp.analysis.findings.curves import COUNTED, counted
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, Verdict
-from webapp.bench.forest import RatioState
+from webapp.bench.forest import RatioState, telling_factors
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.specifications import HOST
-from webapp.bench.workloads import factor_words
+from webapp.bench.workloads import Workload, factor_words, level_text
 from webapp.core.formatting import significant
+from webapp.plans.engines import engine_of
 from webapp.results.metrics import METRICS
 
 ONE_RANGE = 1.25  # a stretch whose ratios differ by more is said at its first level
@@ -38,14 +42,12 @@ def verdict(comparison: SideBySide, answer: BenchAnswer) -> Verdict:
     if not answer.forest:
         who = f"{names[0]} and {names[1]}" if len(names) == 2 else f"These {len(names)} products"
         return _without(f"Nothing to compare: {who} share no workload.")
-    speakers = [
-        _Pair(answer, group, comparison) if len(names) == 2 else _Several(answer, group) for group in answer.forest
-    ]
+    speakers = [speaker for group in answer.forest for speaker in _speakers(comparison, answer, group)]
     main = next((speaker for speaker in speakers if speaker.has_difference), speakers[0])
     others = [speaker for speaker in speakers if speaker is not main]
     lead, rest = main.headline
     line = [*main.limit_words, *(sentence for speaker in others if (sentence := speaker.line))]
-    more = [f"{len(line) - MOST_LINES + 1} more patterns below."] if len(line) > MOST_LINES else []
+    more = [f"{len(line) - MOST_LINES + 1} more below."] if len(line) > MOST_LINES else []
     spoken_rows = [row for speaker in speakers for row in speaker.rows]
     return Verdict(
         lead=lead,
@@ -54,6 +56,26 @@ def verdict(comparison: SideBySide, answer: BenchAnswer) -> Verdict:
         pills=tuple(_pills(comparison, spoken_rows)),
         repeats=_repeats(spoken_rows),
     )
+
+
+def _speakers(comparison: SideBySide, answer: BenchAnswer, group: ForestGroup) -> Iterator["_Pair | _Several"]:
+    """Of all shared workloads if they say the same. Else of the first series that says something, which names its
+    levels, and of series that say something else."""
+
+    kind: type[_Pair | _Several] = _Pair if len(answer.products) == 2 else _Several
+    each = [kind(_Spoken(comparison, answer, group, places, group.axis)) for places in (group.series, *group.others)]
+    whole = kind(_Spoken(comparison, answer, group, group.shared))
+    if len(each) > 1 and whole.is_uniform:
+        yield whole
+        return
+    main = next((one for one in each if one.has_difference), each[0])
+    yield main
+    unlike = [one for one in each if not one.said <= main.said]
+    if len(unlike) == 1:
+        yield unlike[0]
+    elif unlike:
+        places = [place for place in group.shared if place not in main.places]
+        yield kind(_Spoken(comparison, answer, group, places, is_rest=True))
 
 
 def _without(lead: str) -> Verdict:
@@ -115,41 +137,65 @@ def _is_alike_once(cell: BenchCell) -> bool:
     return bool(cell.ratio) and cell.ratio_low is None and abs(log(cell.ratio or 1.0)) <= log1p(MARGIN)
 
 
+@dataclass(frozen=True)
+class _Spoken:
+    """`places` of rows in the answer. Without an axis, several rows are said as a whole."""
+
+    comparison: SideBySide
+    answer: BenchAnswer
+    group: ForestGroup
+    places: Sequence[int]
+    axis: str = ""
+    is_rest: bool = False  # at other levels than the sentence before
+
+
 class _Series:
     """The rows of one pattern about which a sentence is said."""
 
-    def __init__(self, answer: BenchAnswer, group: ForestGroup) -> None:
-        self.answer, self.group = answer, group
-        self.rows = [answer.rows[place] for place in group.series]
+    def __init__(self, spoken: _Spoken) -> None:
+        self.comparison, self.answer, self.group = spoken.comparison, spoken.answer, spoken.group
+        self.axis, self.places, self._is_rest = spoken.axis, spoken.places, spoken.is_rest
+        self.rows = [self.answer.rows[place] for place in self.places]
         self.metric = METRICS[self.rows[0].metric]
-        pattern, _, other = group.name.partition(", ")
-        plural = f"{in_sentence(pattern)}{'s' if pattern.endswith(('read', 'write')) else ''}"
-        self.pattern = f"{plural} ({other})" if other else plural
+        pattern, _, self._other = self.group.name.partition(", ")
+        self._plural = f"{in_sentence(pattern)}{'s' if pattern.endswith(('read', 'write')) else ''}"
+        self._alike = self._common_levels()
+
+    def _common_levels(self) -> list[str]:
+        """The factors that tell workloads of this pattern apart and have one level in these rows."""
+        shared = [self._workload(self.answer.rows[place]) for place in self.group.shared]
+        names = telling_factors(shared) if len(shared) > 1 else []
+        if factor_words(BLOCK) in self.answer.label_columns:
+            names = [BLOCK, *(name for name in names if name != BLOCK)]
+        mine = [self._workload(row) for row in self.rows]
+        return [
+            name for name in names if name != self.axis and len({workload.point.get(name) for workload in mine}) == 1
+        ]
+
+    def _workload(self, row: BenchRow) -> Workload:
+        return self.comparison.matched.workloads[row.key]
 
     @property
     def where_all(self) -> str:
-        """`random reads of 4 KiB`; without the block size if all rows of the plot have one."""
-        column = self._block
-        if len(self.rows) == 1:
-            size = " · ".join(filter(None, self.rows[0].labels))
-        elif column < 0 or self.group.axis == BLOCK:
-            size = ""
-        else:
-            size = self.rows[0].labels[column]
-        return f"{self.pattern} of {size}" if size else self.pattern
-
-    @property
-    def _block(self) -> int:
-        labels = self.answer.label_columns
-        return labels.index(factor_words(BLOCK)) if factor_words(BLOCK) in labels else -1
+        """`random reads of 4 KiB (psync)`; without the levels that all rows of the plot have."""
+        point = self._workload(self.rows[0]).point if self.rows else {}
+        size = f" of {level_text(BLOCK, point[BLOCK])}" if BLOCK in self._alike and BLOCK in point else ""
+        named = [name for name in self._alike if name != BLOCK] if self.rows and not self._is_rest else []
+        inside = ", ".join(
+            filter(None, (self._other, *(_level_words(name, self._workload(self.rows[0])) for name in named)))
+        )
+        words = f"{self._plural}{size}{f' ({inside})' if inside else ''}"
+        if self._is_rest:
+            return f"{words} at other levels"
+        alone = self.axis and len(self.rows) == 1
+        return f"{words} at {self.level(0)}" if alone else words
 
     def level(self, place: int, *, bare: bool = False) -> str:
         """`queue depth 8`, `8 jobs`, `64 KiB`; `bare`: 8, because the sentence named the factor before."""
-        axis = self.group.axis
-        text = self.rows[place].labels[self.answer.label_columns.index(factor_words(axis))]
-        if bare or axis == BLOCK:
-            return text
-        return counted(axis, text) if axis in COUNTED else f"{label_in_sentence(axis, factor_words(axis))} {text}"
+        workload = self._workload(self.rows[place])
+        if bare and self.axis in workload.point:
+            return level_text(self.axis, workload.point[self.axis])
+        return _level_words(self.axis, workload)
 
     def where(self, first: int, last: int, *, bare: bool = False) -> str:
         """`at queue depth 1`, `up to 8 jobs`, `from 64 KiB on`, `at all 7 queue depths`"""
@@ -159,10 +205,28 @@ class _Series:
         if first == last:
             return f"at {self.level(first, bare=bare)}"
         if first == 0:
-            number = "both" if end == 1 else f"all {end + 1}"
-            return f"up to {self.level(last, bare=bare)}" if last < end else f"at {number} {_plural(self.group.axis)}"
+            number = (
+                f"{end + 1} of {len(self.places)}"
+                if end + 1 < len(self.places)
+                else "both"
+                if end == 1
+                else f"all {end + 1}"
+            )
+            plural = _plural(self.axis) if self.axis else "workloads"
+            return f"up to {self.level(last, bare=bare)}" if last < end else f"at {number} {plural}"
         start = f"from {self.level(first, bare=bare)}"
         return f"{start} on" if last == end else f"{start} to {self.level(last, bare=True)}"
+
+
+def _level_words(name: str, workload: Workload) -> str:
+    """`queue depth 8`, `8 jobs`, `64 KiB`, `psync`, `target storage1/nvme0`"""
+    label = label_in_sentence(name, factor_words(name))
+    if name not in workload.point:
+        return f"{label} not stated"
+    text = level_text(name, workload.point[name])
+    if name in COUNTED:
+        return counted(name, text)
+    return text if engine_of(workload.point).NAMED_BY.get(name) == "{}" else f"{label} {text}"
 
 
 def _plural(axis: str) -> str:
@@ -175,18 +239,33 @@ def _plural(axis: str) -> str:
 class _Pair(_Series):
     """Two products."""
 
-    def __init__(self, answer: BenchAnswer, group: ForestGroup, comparison: SideBySide) -> None:
-        super().__init__(answer, group)
-        self.comparison = comparison
-        self.compared, self.base = sorted(answer.products, key=lambda product: product.product == answer.baseline)
+    def __init__(self, spoken: _Spoken) -> None:
+        super().__init__(spoken)
+        self.compared, self.base = sorted(
+            self.answer.products, key=lambda product: product.product == self.answer.baseline
+        )
         cells = [next((c for c in row.cells if c.product == self.compared.product), None) for row in self.rows]
         known = [(row, cell) for row, cell in zip(self.rows, cells, strict=True) if cell and cell.ratio]
         self.rows = [row for row, _ in known]
         self.cells = [cell for _, cell in known]
 
     @property
+    def said(self) -> frozenset[str]:
+        return frozenset(sign for cell in self.cells if (sign := _sign(cell)) in _SIDES)
+
+    @property
     def has_difference(self) -> bool:
-        return any(_sign(cell) in _SIDES for cell in self.cells)
+        return bool(self.said)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one sentence is true of all rows."""
+        return not self.said or len({_sign(cell) for cell in self.cells}) == 1
+
+    @property
+    def _is_partly(self) -> bool:
+        """Whether some rows of the series are not compared; one row alone is named."""
+        return 1 < len(self.rows) < len(self.places)
 
     @property
     def stretches(self) -> list[_Stretch]:
@@ -220,11 +299,12 @@ class _Pair(_Series):
         if not self.cells:
             return f"{names} are not compared in {self.where_all}.", ""
         if not self.has_difference:
+            where = f"{self.where_all} {self.where(0, len(self.rows) - 1)}" if self._is_partly else self.where_all
             if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
-                return f"{names} are equal within {100 * MARGIN:g} % in {self.where_all}.", ""
+                return f"{names} are equal within {100 * MARGIN:g} % in {where}.", ""
             if all(_is_alike_once(cell) for cell in self.cells):
-                return f"{names} showed a difference of at most {100 * MARGIN:g} % in {self.where_all}.", ""
-            return f"Unclear which is better in {self.where_all}: {names}.", ""
+                return f"{names} showed a difference of at most {100 * MARGIN:g} % in {where}.", ""
+            return f"Unclear which is better in {where}: {names}.", ""
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""
         rest = f"{', '.join(parts[1:])}{limit}." if len(parts) > 1 else ""
@@ -245,6 +325,7 @@ class _Pair(_Series):
             limit = ", at a limit they share" if self.limit else ""
             return f"{where}: {', '.join(self._parts(short=True))}{limit}."
         equal = all(_sign(cell) is _Sign.EQUAL for cell in self.cells)
+        where = f"{where} {self.where(0, len(self.rows) - 1)}" if self._is_partly else where
         return f"{where}: {'equal' if equal else 'no clear difference'}."
 
     def _parts(self, *, short: bool = False) -> list[str]:
@@ -252,7 +333,7 @@ class _Pair(_Series):
         of them are is said before."""
         stretches = self.stretches
         inside = "" if short else f" in {self.where_all}"
-        if len(stretches) > MOST_PARTS:
+        if len(stretches) > MOST_PARTS or not (self.axis or self.is_uniform):
             counts = {sign: sum(_sign(cell) is sign for cell in self.cells) for sign in _SIDES}
             better, other = sorted(_SIDES, key=lambda sign: (-counts[sign], sign is not self._better_sign))
             good, bad = ("faster", "slower") if self.metric.is_speed else ("better", "worse")
@@ -348,14 +429,24 @@ class _Several(_Series):
 
     limit_words: tuple[str, ...] = ()
 
-    def __init__(self, answer: BenchAnswer, group: ForestGroup) -> None:
-        super().__init__(answer, group)
-        self.names = {product.product: product.short for product in answer.products}
-        self.leaders = [_leaders(row, answer.baseline) for row in self.rows]
+    def __init__(self, spoken: _Spoken) -> None:
+        super().__init__(spoken)
+        self.names = {product.product: product.short for product in self.answer.products}
+        self.leaders = [_leaders(row, self.answer.baseline) for row in self.rows]
+
+    @property
+    def said(self) -> frozenset[tuple[str, ...]]:
+        known = zip(self.leaders, self.rows, strict=True)
+        return frozenset(leading for leading, row in known if len(leading) < len(row.cells))
 
     @property
     def has_difference(self) -> bool:
-        return any(len(leading) < len(row.cells) for leading, row in zip(self.leaders, self.rows, strict=True))
+        return bool(self.said)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether one sentence is true of all rows."""
+        return not self.said or len({*self.leaders}) == 1
 
     @property
     def headline(self) -> tuple[str, str]:
@@ -382,6 +473,12 @@ class _Several(_Series):
     @property
     def _parts(self) -> list[str]:
         """`A and B up to 10 jobs`, `C at 40 jobs`"""
+        if not self.axis and len({*self.leaders}) > 1:
+            counts = Counter(leading for leading in self.leaders if leading in self.said)
+            first, *others = [
+                f"{self._listed(leading)} at {count}" for leading, count in counts.most_common(MOST_PARTS)
+            ]
+            return [f"{', '.join((first, *others))} of {len(self.rows)} workloads"]
         stretches, place = [], 0
         for leading, rows in groupby(self.leaders):
             count = len(list(rows))

@@ -90,7 +90,12 @@ class Workload(FullPoint):
 
     @cached_property
     def order(self) -> tuple[object, ...]:
-        return (self.number(BLOCK), self.concurrency, self.number(JOBS), label_order(self.point), self.key)
+        """By the levels of all factors and places, so that it is the same on each page."""
+        levels = tuple(
+            (name, float(level) if isinstance(level, int | float) else math.inf, str(level))
+            for name, level in sorted(self.point.items())
+        )
+        return (self.number(BLOCK), self.concurrency, self.number(JOBS), label_order(self.point), levels)
 
 
 def assumed(workload: Workload, stated: Mapping[str, Value]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from webapp.analysis.equals import BLOCK, DEPTH, JOBS
 from webapp.analysis.findings.curves import Noise
 from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer, short_names
-from webapp.bench.forest import RatioState, Whisker, chosen, judgement, main_series
+from webapp.bench.forest import RatioState, Whisker, chosen, judgement, series_of
 from webapp.bench.products import Kind, Product
 from webapp.bench.side_by_side import read_selection, side_by_side
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
@@ -228,7 +228,7 @@ def test_one_varying_factor_keeps_all_its_levels() -> None:
     kept = chosen(alike)
     assert [one.point[DEPTH] for one in kept] == list(DEPTHS)
     assert {one.point[JOBS] for one in kept} == {1}
-    assert main_series(kept) == (DEPTH, kept)
+    assert series_of(kept, kept) == (DEPTH, [kept])
 
 
 def test_of_many_block_sizes_three_stay_with_their_loads() -> None:
@@ -238,7 +238,7 @@ def test_of_many_block_sizes_three_stay_with_their_loads() -> None:
     assert kept == [
         (4 * KIB, 1), (4 * KIB, 10), (4 * KIB, 40), (64 * KIB, 1), (64 * KIB, 40), (1024 * KIB, 1), (1024 * KIB, 40),
     ]  # fmt: skip
-    axis, series = main_series(chosen(alike))
+    axis, (series, *_) = series_of(chosen(alike), alike)
     assert (axis, [one.point[JOBS] for one in series]) == (JOBS, [1, 10, 40])
 
 
@@ -249,3 +249,50 @@ def test_names_of_one_family_are_told_apart() -> None:
     assert all(len(text) <= 21 for text in short.values())
     same = [f"VENDOR {number} MODEL WITH ONE LONG END" for number in range(1000, 1005)]
     assert [*short_names(same).values()] == same  # their middles differ, so they stay whole
+
+
+# ---- rows at other levels and places
+
+
+def test_a_sentence_names_its_rows_if_others_of_the_pattern_differ(samsung: Lab, intel: Lab) -> None:
+    for engine, slower in (("io_uring", 100.0), ("psync", 400.0)):
+        measure(samsung, [200.0 * depth for depth in DEPTHS[:3]], ioengine=engine)
+        measure(intel, [slower * depth for depth in DEPTHS[:3]], ioengine=engine)
+    made = answered(SAMSUNG, INTEL)
+    assert made.verdict
+    assert made.verdict.lead == f"{SAMSUNG}: 2.00× as fast in random reads (io_uring) at all 3 queue depths."
+    assert made.verdict.line == (f"Random reads (psync): {INTEL} 2.00× at all 3 queue depths.",)
+
+
+def test_rows_that_agree_have_one_sentence(samsung: Lab, intel: Lab) -> None:
+    for engine, slower in (("io_uring", 100.0), ("psync", 50.0)):
+        measure(samsung, [200.0, 400.0], ioengine=engine)
+        measure(intel, [slower, slower * 2], ioengine=engine)
+    verdict = answered(SAMSUNG, INTEL).verdict
+    assert verdict
+    assert verdict.lead == f"{SAMSUNG}: 2.00× to 4.00× as fast in random reads at all 4 workloads."
+
+
+def test_runs_that_differ_at_one_target_are_not_called_equal(samsung: Lab, intel: Lab) -> None:
+    later = Lab(samsung.target, number=3)
+    for lab, factor in ((samsung, 1.0), (later, 0.5)):
+        for target, speed in ((samsung.target, 1.0), (intel.target, factor)):
+            measure(lab, [1000.0 * speed, 2000.0 * speed], target=target)
+    asked = read_selection(["run:1", "run:3"])
+    assert asked
+    made = answer(side_by_side(asked))
+    assert made.verdict
+    assert made.verdict.lead == "Run 1: 2.00× as fast in random reads (target storage1/nvme1) at both queue depths."
+    assert made.label_columns == ("Queue depth", "Target")
+    assert [row.labels for row in made.rows] == [
+        ("1", "storage1/nvme0"), ("1", "storage1/nvme1"), ("2", "storage1/nvme0"), ("2", "storage1/nvme1"),
+    ]  # fmt: skip
+
+
+def test_a_row_that_is_not_compared_is_not_counted(samsung: Lab, intel: Lab) -> None:
+    measure(samsung, [200.0, 400.0])
+    measure(intel, [200.0, 400.0])
+    samsung.run.results.filter(trial__point__iodepth=1).update(iops=0, ios=0, bytes_per_s=0, bytes=0)
+    verdict = answered(SAMSUNG, INTEL).verdict
+    assert verdict
+    assert verdict.lead.endswith("are equal within 5 % in random reads at queue depth 2.")
