@@ -130,14 +130,18 @@ def _rows(run_id: UUID | None, target_id: UUID) -> list[ResultRow]:
     return read_rows(valid.order_by("id"), with_facts=False)
 
 
-def outcomes_on(runs: Iterable[Run]) -> dict[UUID, Outcome]:
-    """The most serious outcome of each run over its targets; runs without a baseline are missing.
+def outcomes_on(runs: Iterable[Run], target: Target | None = None) -> dict[UUID, Outcome]:
+    """The most serious outcome of each run over its targets, or that at `target`; runs without a baseline are missing.
 
     At most five queries, and the results of runs that this process has not judged since they or their baseline changed.
     Runs with the same baseline are judged one after another, so that an import is read once.
     """
     ended = {run.pk: run for run in runs if run.state in ENDED_RUN_STATES}
-    judged = _judged_by(ended.values())
+    judged = [
+        (run_id, baseline)
+        for run_id, baseline in _judged_by(ended.values())
+        if target is None or baseline.target_id == target.pk
+    ]
     if not judged:
         return {}
     known = {baseline for _, baseline in judged}

@@ -244,7 +244,7 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
     line = trend(history, metric, chosen.keys, chosen.direction)
     baseline = baselines().filter(plan=plan, target=target).first()
     in_trend = {value.run.pk for value in line.runs}
-    outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend])
+    outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend], target)
     names = varying([cell.point for cell in line.cells])
     return TrendAnswer(
         metric=metric,

@@ -9,6 +9,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, User
 from webapp.results.models import Result, known
 from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.people import a_user
 from webapp.trends.models import Baseline
 from webapp.trends.selectors import outcomes_on, verdicts_on
@@ -41,6 +42,20 @@ def test_later_runs_are_judged_by_it(baseline: Baseline, nights: Nights) -> None
     (verdict,) = verdicts_on(slower)
     assert verdict.counts == {Outcome.FAILS: 2, Outcome.UNCLEAR: 0, Outcome.PASSES: 1}  # the mean and one cell
     assert verdict.new_cells == 0
+
+
+def test_at_a_target_its_own_verdict_counts(baseline: Baseline, nights: Nights) -> None:
+    other = a_target(nights.target.host, "other")
+    lab = nights.lab()
+    lab.run.targets.add(other)
+    for target, level in ((nights.target, 1000), (other, 700)):
+        for depth, factor in ((1, 1), (2, 4)):
+            lab.measure(level * factor, level * factor, level * factor, iodepth=depth, target=target)
+    first = known(baseline.run)
+    first.targets.add(other)
+    Baseline.objects.create(plan=baseline.plan, target=other, run=first, tolerances=TOLERANCES)
+    assert outcomes_on([lab.run], nights.target) == {lab.run.pk: Outcome.PASSES}
+    assert outcomes_on([lab.run]) != {lab.run.pk: Outcome.PASSES}
 
 
 def test_earlier_runs_open_runs_and_itself_are_not_judged(baseline: Baseline, nights: Nights) -> None:
