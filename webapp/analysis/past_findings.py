@@ -21,7 +21,7 @@ from dataclasses import replace
 from math import log, log1p
 from uuid import UUID
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, Q, Subquery
 from msgspec import structs
 
 from webapp.analysis.answer import DIFFERENCES, Comparison, DifferenceKind, Finding, FindingKind, Level, Mark
@@ -50,13 +50,14 @@ _CONFOUNDED = DifferenceKind.CONFOUNDED
 _AS_MEASURED = (FindingKind.EFFECT, FindingKind.TRADE_OFF, FindingKind.NO_EFFECT, FindingKind.RATIOS)
 
 
-def previous_runs(runs: Iterable[Run]) -> dict[UUID, Run]:
-    """For each ended run, the last completed run of its plan that had ended before it started and shares a target. It
-    never changes. Two queries."""
+def previous_runs(runs: Iterable[Run], trusted: Run | None = None) -> dict[UUID, Run]:
+    """For each ended run, the last completed valid run of its plan that had ended before it started and shares a target.
+    Only marks of whole runs change it; `trusted` counts as valid. Two queries."""
+    valid = Q(invalid_reason="") | Q(pk=trusted.pk if trusted else None)
     of_targets = Run.targets.through.objects
     shared = of_targets.filter(run=OuterRef(OuterRef("pk"))).values("target")
     earlier = Run.objects.filter(
-        version__plan=OuterRef("version__plan"), state=RunState.DONE, ended_at__lte=OuterRef("started_at"),
+        valid, version__plan=OuterRef("version__plan"), state=RunState.DONE, ended_at__lte=OuterRef("started_at"),
         targets__in=shared,
     ).order_by("-ended_at", "-number")  # fmt: skip
     ended = Run.objects.filter(pk__in=[run.pk for run in runs], ended_at__isnull=False)
@@ -66,13 +67,13 @@ def previous_runs(runs: Iterable[Run]) -> dict[UUID, Run]:
 
 
 def next_runs(run: Run) -> list[Run]:
-    """The ended runs whose previous run is this one, of the next ones at its targets."""
+    """The ended runs whose previous run is this one, or would be if it was valid, of the next ones at its targets."""
     later = Run.objects.filter(
         version__plan=run.version.plan_id, started_at__gte=run.ended_at, ended_at__isnull=False,
         targets__in=run.targets.all(),
     ).select_related("version__plan").distinct().order_by("number")[:MOST_NEXT]  # fmt: skip
     candidates = list(later)
-    previous = previous_runs(candidates)
+    previous = previous_runs(candidates, trusted=run)
     return [each for each in candidates if each.pk in previous and previous[each.pk].pk == run.pk]
 
 

@@ -40,7 +40,7 @@ from webapp.results.reading.query import ResultQuery, target_points
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 19  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 20  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once
@@ -84,9 +84,10 @@ def run_answers(runs: Iterable[Run]) -> list[RunAnswer]:
 
 
 def _question(run: Run, previous: Run | None) -> Question[RunAnswer]:
-    """The answer compares with the previous run, so it depends on its results, too."""
+    """The answer compares with the previous run, so it depends on its results, too. Marks may make another run it."""
     scopes = (*scopes_of_run(run), *(scopes_of_run(previous) if previous else ()))
-    return Question((str(run.number),), tuple(dict.fromkeys(scopes)), RunAnswer, partial(_answer, run.pk, previous))
+    texts = (str(run.number), str(previous.number) if previous else "")
+    return Question(texts, tuple(dict.fromkeys(scopes)), RunAnswer, partial(_answer, run.pk, previous))
 
 
 def _answer(run_id: UUID, previous: Run | None) -> RunAnswer:

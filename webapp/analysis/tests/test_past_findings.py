@@ -15,7 +15,7 @@ from webapp.analysis.past_findings import next_runs, previous_runs
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.run_findings import findings_of, make_due, newest
 from webapp.results.models import Import, Result
-from webapp.results.validity import mark_run, mark_trial
+from webapp.results.validity import mark_run, mark_trial, trust_run
 from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from webapp.tests.factories.imports import an_import
@@ -181,6 +181,24 @@ def test_marks_of_the_previous_run_count(nights: Nights) -> None:
     assert make_due(60) == 2
     assert K.CHANGED not in kinds(findings_of([run])[run.number])
     assert make_due(60) == 0
+
+
+def test_an_invalid_run_hides_no_fall(nights: Nights) -> None:
+    """The run before it counts, and the stored answer follows both marks."""
+    nights.run(*LEVELS)
+    invalid = nights.run(*SLOWER)
+    run = nights.run(*SLOWER)
+    make_due(60)
+    assert kinds(past(run)) == [K.UNCHANGED]
+    mark_run(run=invalid, reason="wrong cable", by=a_user("ann"))
+    (changed,) = past(run)
+    assert (changed.kind, parse_qs(changed.query)["baseline"]) == (K.CHANGED, ["1"])
+    make_due(60)
+    assert K.CHANGED in kinds(findings_of([run])[run.number])
+    trust_run(run=invalid, by=None)
+    assert kinds(past(run)) == [K.UNCHANGED]
+    make_due(60)
+    assert K.CHANGED not in kinds(findings_of([run])[run.number])
 
 
 def test_the_next_runs_are_those_right_after(nights: Nights) -> None:
