@@ -51,7 +51,7 @@ _AS_MEASURED = (FindingKind.EFFECT, FindingKind.TRADE_OFF, FindingKind.NO_EFFECT
 
 
 def previous_runs(runs: Iterable[Run], trusted: Run | None = None) -> dict[UUID, Run]:
-    """For each ended run, the last completed valid run of its plan that had ended before it started and shares a target.
+    """For each ended run, the last completed valid run of its plan that ended before it started and shares a target.
     Only marks of whole runs change it; `trusted` counts as valid. Two queries."""
     valid = Q(invalid_reason="") | Q(pk=trusted.pk if trusted else None)
     of_targets = Run.targets.through.objects

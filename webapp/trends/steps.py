@@ -9,7 +9,7 @@ search the parts between the steps in the same way.
 
 Of series whose values come in random order, at most `FALSE_ALARMS` get any step. Values that depend on the ones before
 would get more of them. So a piece must also differ more than in random series with the same dependence
-(`trends.steps`). A slow drift gets steps.
+(`Noise`). So does much of a slow drift: it may get steps or none, and `trends.drift` judges it.
 """
 
 import math
@@ -49,20 +49,25 @@ class Noise:
 
 
 def noise(series: Series, ends: Sequence[int]) -> Noise:
-    """Of a series whose levels begin at `ends`.
+    """Of a series whose levels begin at `ends`."""
+    levels = [series[start:end] for start, end in pairwise([0, *ends, len(series)])]
+    off = np.concatenate([level - level.mean() for level in levels])
+    r = correlation(off, len(levels))
+    chance = np.concatenate([[off[0] * math.sqrt(1 - r**2)], off[1:] - r * off[:-1]])
+    return Noise(r, chance - chance.mean())
+
+
+def correlation(off: Series, m: int) -> float:
+    """r of deviations from m levels.
 
     The plain estimate of r is too low, because the levels follow the values. For m levels among n values,
     (n r + m) / (n - 2.5 m) is right on average (by simulation). One standard error, 1 / √n, is added: an r that is too
     low makes false steps, one that is too high hides small ones.
     """
-    levels = [series[start:end] for start, end in pairwise([0, *ends, len(series)])]
-    off = np.concatenate([level - level.mean() for level in levels])
-    n, m = len(series), len(levels)
+    n = len(off)
     plain = float(off[1:] @ off[:-1] / (off @ off)) if off.any() else 0.0
     likely = (n * plain + m) / max(n - 2.5 * m, 1) + 1 / math.sqrt(n)
-    r = min(max(likely, 0.0), MAX_R)
-    chance = np.concatenate([[off[0] * math.sqrt(1 - r**2)], off[1:] - r * off[:-1]])
-    return Noise(r, chance - chance.mean())
+    return min(max(likely, 0.0), MAX_R)
 
 
 def shares(scores: Callable[[Series], Series], orders: Series) -> Series:

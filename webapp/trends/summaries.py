@@ -26,46 +26,49 @@ from webapp.runs.models import Run, Trial
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.trends.models import TrendSummary
 from webapp.trends.run_values import ended_runs, read_history
-from webapp.trends.trend import Step as TrendStep
 from webapp.trends.trend import Trend, trend
 from worker.contract.steadiness import Verdict
 
 log = logging.getLogger(__name__)
 
-VERSION = 3  # raise it if the rules or Summary change: all summaries are made again
+VERSION = 4  # raise it if the rules or Summary change: all summaries are made again
 SHOWN_RUNS = 21
 
 
 class State(StrEnum):
-    """The most serious first. A step within the shown runs decides; the newest run decides whether the target froze, or
-    is worse than the runs before it, if they had no step to a lower level."""
+    """The most serious first. A step within the shown runs decides, or a gradual change since the last step. The newest
+    run decides whether the target froze, or is worse than the runs before it, if they had no step to a lower level."""
 
     FROZE = "froze"
     SLOWER = "slower"
     WORSE = "worse"
     FASTER = "faster"
+    UNCERTAIN = "uncertain"  # no certain change, but the runs vary too much to exclude one
     STEADY = "steady"
     SHORT = "short"  # too few runs for a search for steps
 
     @property
     def tone(self) -> str:
         """Its class of CSS."""
-        return {State.WORSE: State.SLOWER, State.SHORT: State.STEADY}.get(self, self).value
+        calm = (State.SHORT, State.UNCERTAIN)
+        return State.SLOWER.value if self is State.WORSE else State.STEADY.value if self in calm else self.value
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """The last step of a trend, or its fall. `run` is the place of the first shown run on the new level."""
+    """The last step of a trend, its fall, or its gradual change. `run` is the place of the first shown run on the new
+    level, or of the change."""
 
     run: int
     at: datetime
     ratio: float  # new level by old level
     better: bool
     changed: tuple[str, ...]  # labels of what changed before that run: kernel release
+    over: int = 0  # runs of a gradual change; 0 for a step
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The newest SHOWN_RUNS runs, oldest first. `level` is the level before the step, or the only one; `spread` is the
-    standard deviation of ln(value) around the levels, None for fewer than three runs."""
+    standard deviation of ln(value) around the levels or the line, None for fewer than three runs."""
 
     metric: str
     values: tuple[float, ...]
@@ -158,8 +161,9 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
     shown = target_trend.runs[-SHOWN_RUNS:]
     first = len(target_trend.runs) - len(shown)
     last = target_trend.steps[-1] if target_trend.steps else None
-    if (fall := target_trend.fall) and not (last and last.after in shown and _is_worse(last, target_trend)):
-        last = fall
+    is_lasting = last is not None and last.after in shown and _is_worse(last.ratio, target_trend)
+    fall = None if is_lasting else target_trend.fall
+    last = fall or last
     at = target_trend.runs.index(last.after) - first if last else 0
     level = last.old_level if last else math.exp(fmean(math.log(run.value) for run in target_trend.runs))
     step = None
@@ -168,11 +172,13 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
             run=at,
             at=last.after.at,
             ratio=last.ratio,
-            better=not _is_worse(last, target_trend),
+            better=not _is_worse(last.ratio, target_trend),
             changed=tuple(change.label for change in last.changed),
         )
     elif last:
         level = last.new_level
+    if (step is None or step.better) and (gradual := _gradual(target_trend, first, step)):
+        step, level = gradual, math.exp(target_trend.drift.start) if target_trend.drift else level
     return Summary(
         metric=target_trend.metric.key,
         values=tuple(run.value for run in shown),
@@ -180,15 +186,31 @@ def _summary(target_trend: Trend, target: Target) -> Summary:
         level=level,
         spread=_spread(target_trend),
         step=step,
-        state=_state(target_trend, target, step, is_fall=last is fall),
+        state=_state(target_trend, target, step, is_fall=fall is not None),
     )
 
 
-def _is_worse(step: TrendStep, target_trend: Trend) -> bool:
-    return (step.ratio < 1) != target_trend.metric.lower_is_better
+def _gradual(target_trend: Trend, first_shown: int, step: Step | None) -> Step | None:
+    """The gradual change since the last step; a better one does not hide a step."""
+    drift = target_trend.drift
+    if drift is None:
+        return None
+    first = target_trend.runs[-drift.runs]
+    ratio = math.exp(drift.change)
+    better = not _is_worse(ratio, target_trend)
+    if step and better:
+        return None
+    place = max(0, len(target_trend.runs) - drift.runs - first_shown)
+    return Step(run=place, at=first.at, ratio=ratio, better=better, changed=(), over=drift.runs)
+
+
+def _is_worse(ratio: float, target_trend: Trend) -> bool:
+    return (ratio < 1) != target_trend.metric.lower_is_better
 
 
 def _spread(target_trend: Trend) -> float | None:
+    if (drift := target_trend.drift) and drift.runs == len(target_trend.runs):
+        return drift.spread
     logs = [math.log(run.value) for run in target_trend.runs]
     ends = [0, *(target_trend.runs.index(step.after) for step in target_trend.steps), len(logs)]
     levels = [logs[start:end] for start, end in pairwise(ends) if end > start]
@@ -204,7 +226,9 @@ def _state(target_trend: Trend, target: Target, step: Step | None, *, is_fall: b
         return State.FROZE
     if step:
         return State.FASTER if step.better else State.WORSE if is_fall else State.SLOWER
-    return State.SHORT if target_trend.runs_missing else State.STEADY
+    if target_trend.runs_missing:
+        return State.SHORT
+    return State.STEADY if target_trend.is_steady else State.UNCERTAIN
 
 
 def summaries(host: Host | None = None, newest: Run | None = None) -> list[Row]:

@@ -16,6 +16,7 @@ from webapp.core.statistics import student_t, tail
 from webapp.results.metrics import Metric
 from webapp.results.reading.content import FACTS, Point
 from webapp.runs.models import Run
+from webapp.trends.drift import Drift, certain, drift
 from webapp.trends.run_values import Cell, History, RunHistory
 from webapp.trends.steps import MIN_LEVEL, MIN_RUNS, steps
 
@@ -148,11 +149,32 @@ class Trend:
         return max(0, MIN_RUNS - len(self.runs))
 
     @property
+    def since_step(self) -> Sequence[RunValue]:
+        """The runs on the last level."""
+        return self.runs[self.runs.index(self.steps[-1].after) if self.steps else 0 :]
+
+    @property
+    def line(self) -> Drift | None:
+        """Through the runs on the last level; None for too few."""
+        return None if self.runs_missing else drift([math.log(run.value) for run in self.since_step])
+
+    @property
+    def drift(self) -> Drift | None:
+        """A gradual change up to the newest run, by more than `MARGIN`, that chance does not explain."""
+        found = None if self.runs_missing else certain([math.log(run.value) for run in self.since_step])
+        return found if found and abs(found.change) > math.log1p(MARGIN) else None
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the runs on the last level show that they did not change by more than `MARGIN`."""
+        line, most = self.line, math.log1p(MARGIN)
+        return line is not None and -most <= line.low and line.high <= most
+
+    @property
     def fall(self) -> Step | None:
         """The newest run against those of its level before it, if it is worse by more than `MARGIN` and than chance
         explains. A step needs several runs on its new level, so it says nothing of the last night."""
-        first = self.runs.index(self.steps[-1].after) if self.steps else 0
-        logs = [math.log(run.value) for run in self.runs[first:]]
+        logs = [math.log(run.value) for run in self.since_step]
         if self.runs_missing or len(logs) <= MIN_LEVEL:
             return None
         level, change = fmean(logs[:-1]), logs[-1] - fmean(logs[:-1])

@@ -22,7 +22,7 @@ from webapp.schedules.selectors import missed_since
 from webapp.screens.findings import as_heading
 from webapp.screens.hosts.views import HostRow
 from webapp.screens.trend.charts import Scale, Sparkline, sparkline
-from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address
+from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address, unchanged
 from webapp.trends.summaries import Row, State, worst_by_target
 
 CARDS = 3
@@ -100,10 +100,7 @@ def _heading(phrases: Sequence[str], rows: Sequence[Row]) -> str:
     if phrases:
         return sentence(phrases[:PHRASES])
     known = [row for row in rows if row.summary.state is not State.SHORT]
-    if not known:
-        return "Nothing needs you"
-    every = "The drive is" if len(known) == 1 else f"All {len(known)} {noun(known, 2)} are"
-    return f"{every} as fast as before"
+    return unchanged(known, "as fast as before") if known else "Nothing needs you"
 
 
 def _lead(rows: Sequence[Row], away: set[object]) -> str:
@@ -114,6 +111,8 @@ def _lead(rows: Sequence[Row], away: set[object]) -> str:
         return f"{sentence([number(len(rows))])} {noun(rows, len(rows))} with too few runs for a trend." if rows else ""
     if len(well) == len(known):
         return ""
+    if any(row.summary.state is State.UNCERTAIN for row in well):
+        return f"The other {len(well)} of {len(known)} {noun(known, 2)} have no certain change for the worse."
     faster = any(row.summary.state is State.FASTER for row in well)
     end = "as fast as before or faster" if faster else "as fast as before"
     return f"The other {len(well)} of {len(known)} {noun(known, 2)} are {end}." if well else ""
@@ -140,7 +139,7 @@ def _of_trend(row: Row, scale: Scale) -> Card:
         address = reverse("run", args=[row.newest_run])
         detail = ": ".join(filter(None, (f"in run {row.newest_run}", detail)))
         return Card("slower", "▼", "Worse", title, address, detail, spark=spark)
-    return Card("slower", "▼", "Slower", title, address, detail, step.at if step else None, spark)
+    return Card("slower", "▼", "Slower", title, address, detail, step.at if step and not step.over else None, spark)
 
 
 def _of_finding(finding: RunFinding) -> Card:

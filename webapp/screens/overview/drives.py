@@ -17,7 +17,7 @@ MOST_TILES = 28  # of an installation that shows all its drives
 MOST_CHANGED = 14  # tiles of one that does not
 MOST_HOSTS = 60
 SPARK = (152, 36)  # px
-CALM = (State.STEADY, State.SHORT)
+CALM = (State.UNCERTAIN, State.STEADY, State.SHORT)
 
 
 @dataclass(frozen=True)

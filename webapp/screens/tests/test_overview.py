@@ -287,6 +287,22 @@ def test_it_says_what_needs_a_person_and_agrees_with_trends(operator: Client) ->
     assert page.count('class="spark-line tone-steady"') == 1
 
 
+def test_a_gradual_loss_needs_a_person_and_noise_is_not_called_steady(operator: Client) -> None:
+    nightly("storage1", "scratch", *(100_000 * 0.98**night for night in range(30)))
+    nightly("storage2", "noisy", *(1000.0 * (1.2 if night % 3 else 0.8) for night in range(20)))
+    make_due(60)
+    page = operator.get("/").content.decode()
+    assert heading(page) == "One drive got slower"
+    assert "gradually over 30 runs" in page
+    assert "storage1/scratch −44 %" in page
+    assert "as fast as before" not in page
+    listed = operator.get("/trends/").content.decode()
+    assert heading(listed) == "One drive got slower"
+    assert "1 without a certain change" in listed
+    trend = operator.get("/trends/?plan=nightly&target=storage1/scratch").content.decode()
+    assert "−44 % gradually over 30 runs" in " ".join(heading(trend).split())
+
+
 def test_a_drive_that_became_worse_last_night_is_not_as_fast_as_before(operator: Client) -> None:
     nights = nightly("db1", "nvme0", *STEADY)
     nights.run(700.0, facts=FACTS | {"kernel.release": "6.12"})

@@ -171,7 +171,7 @@ def test_the_list_folds_steady_trends_and_filters_by_verdict(
     make_due(60)
     assert queries_of("/trends/") == before
     page = page_of(operator, "/trends/")
-    assert "1 without a change, 1 too new to judge" in page
+    assert "1 steady, 1 too new to judge" in page
     assert "too few runs (1 of 13)" in page
     assert page.count("no change") == 1
 

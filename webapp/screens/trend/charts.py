@@ -74,7 +74,7 @@ def sparkline(summary: Summary, scale: Scale, *, width: int, height: int, tone: 
         band=(top, round(bottom - top, 1)),
         before=_text(points[:cut]),
         after=_text(points[max(0, cut - 1) :]) if summary.step else "",
-        step=round(points[cut][0] - reach / 2, 1) if summary.step else None,
+        step=round(points[cut][0] - reach / 2, 1) if summary.step and not summary.step.over else None,
         end=points[-1],
         tone=tone or summary.state.tone,
         label=_label(summary),
@@ -90,6 +90,8 @@ def _label(summary: Summary) -> str:
     runs = f"{count} run{'s' if count > 1 else ''}"
     if summary.step is None:
         return f"{runs}, no step"
+    if summary.step.over:
+        return f"{runs}, {100 * (summary.step.ratio - 1):+.0f} % gradually over {summary.step.over} runs"
     return f"{runs}, a step of {100 * (summary.step.ratio - 1):+.0f} % at run {summary.step.run + 1}"
 
 

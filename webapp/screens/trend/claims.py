@@ -21,10 +21,11 @@ VERBS = {
 }  # fmt: skip
 SIGNS = {
     State.FROZE: "‖", State.SLOWER: "▼", State.WORSE: "▼", State.FASTER: "▲", State.STEADY: "", State.SHORT: "",
+    State.UNCERTAIN: "",
 }  # fmt: skip
 LABELS = {
     State.FROZE: "Froze", State.SLOWER: "Slower", State.WORSE: "Worse", State.FASTER: "Faster", State.STEADY: "Steady",
-    State.SHORT: "New",
+    State.SHORT: "New", State.UNCERTAIN: "No certain change",
 }  # fmt: skip
 
 
@@ -56,6 +57,18 @@ def changes(rows: Sequence[Row], states: Sequence[State]) -> list[str]:
     return phrases
 
 
+def unchanged(rows: Sequence[Row], steady: str) -> str:
+    """Of drives that did not change: “Two drives are as fast as before, one has no certain change”."""
+    unsure = counts(rows)[State.UNCERTAIN]
+    sure = len(rows) - unsure
+    if not unsure:
+        return f"The {noun(rows, 1)} is {steady}" if sure == 1 else f"All {sure} {noun(rows, 2)} are {steady}"
+    if not sure:
+        return f"No certain change in {number(unsure)} {noun(rows, unsure)}"
+    first = f"{number(sure)} {noun(rows, sure)} {'is' if sure == 1 else 'are'} {steady}"
+    return sentence([first, f"{number(unsure)} {'has' if unsure == 1 else 'have'} no certain change"])
+
+
 def sentence(phrases: Sequence[str]) -> str:
     """Joined, with a capital letter."""
     text = ", ".join(phrases)
@@ -71,7 +84,9 @@ class Change:
 
 
 def change_of(step: Step) -> Change:
-    return Change(shown(step.ratio, PERCENT).lstrip("+−"), cause_of(step.changed))
+    """Of a gradual change, how long it took stands for the cause."""
+    cause = f"gradually over {step.over} runs" if step.over else cause_of(step.changed)
+    return Change(shown(step.ratio, PERCENT).lstrip("+−"), cause)
 
 
 def cause_of(labels: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ from webapp.screens.trend.claims import (
     change_of,
     changes,
     counts,
-    noun,
     sentence,
     trend_address,
+    unchanged,
 )
 from webapp.trends.steps import MIN_RUNS
 from webapp.trends.summaries import Row, State, worst_by_target
@@ -100,13 +100,14 @@ def heading(rows: Sequence[Row]) -> str:
     phrases = changes(worst, CHANGED)
     if phrases:
         return sentence(phrases)
-    return f"All {len(judged)} {noun(judged, 2)} are steady" if len(judged) > 1 else "The trend is steady"
+    return unchanged(judged, "steady")
 
 
 def _steady_words(rows: Sequence[TrendRow]) -> str:
-    """“2 without a change, 1 too new to judge”"""
+    """“2 steady, 1 without a certain change, 1 too new to judge”"""
     new = sum(bool(row.too_few) for row in rows)
-    counted = (len(rows) - new, "without a change"), (new, "too new to judge")
+    steady = sum(row.verdict == LABELS[State.STEADY] for row in rows)
+    counted = (steady, "steady"), (len(rows) - new - steady, "without a certain change"), (new, "too new to judge")
     return ", ".join(f"{count} {words}" for count, words in counted if count)
 
 

@@ -1,5 +1,6 @@
 """The page Trend, one metric of a plan at a target over its runs, and the baseline with which its runs are judged."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from webapp.analysis.question import MARGIN
 from webapp.analysis.seals import scopes_of_runs
 from webapp.analysis.verdicts import LABELS, Outcome
 from webapp.analysis.words import PERCENT, shown
@@ -213,6 +215,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "fall": fall,
         "changes": steps,
         "last": steps[-1] if steps else None,
+        "gradual": _gradual(answer.trend),
+        "line": _line(answer.trend),
         "baseline": baseline,
         "acceptance": address_of(baseline) if baseline and baseline.imported else "",
         "form": refused or answer.form,
@@ -311,6 +315,38 @@ def _step_row(step: Step, metric: Metric) -> StepRow:
     better = (step.ratio < 1) == metric.lower_is_better
     levels = f"{metric.format(step.old_level)} → {metric.format(step.new_level)}"
     return StepRow(step, _size(step), "better" if better else "worse", levels)
+
+
+@dataclass(frozen=True)
+class Gradual:
+    """`levels` are the ends of the line."""
+
+    size: str
+    mark: str  # better | worse
+    levels: str
+    runs: int
+    first: RunValue
+
+
+def _gradual(line: Trend) -> Gradual | None:
+    drift = line.drift
+    if drift is None:
+        return None
+    ratio = math.exp(drift.change)
+    ends = (math.exp(drift.start), math.exp(drift.start + drift.change))
+    mark = "better" if (ratio < 1) == line.metric.lower_is_better else "worse"
+    levels = " → ".join(map(line.metric.format, ends))
+    return Gradual(shown(ratio, PERCENT), mark, levels, drift.runs, line.runs[-drift.runs])
+
+
+def _line(line: Trend) -> str:
+    """What the runs since the last step say of a gradual change that is not certain or small."""
+    drift = line.line
+    if drift is None or line.drift:
+        return ""
+    interval = f"{shown(math.exp(drift.low), PERCENT)} to {shown(math.exp(drift.high), PERCENT)}"
+    words = f"Any gradual change is within ±{100 * MARGIN:g} %" if line.is_steady else "No certain gradual change"
+    return f"{words} over {len(line.since_step)} runs: 95 % interval {interval}."
 
 
 def _run_row(value: RunValue, line: Trend, outcomes: Mapping[UUID, Outcome]) -> RunRow:

@@ -77,5 +77,5 @@ def test_the_command_prints_the_rates_of_every_case() -> None:
     output = StringIO()
     call_command("simulate_trends", series=2, stdout=output)
     rows = [line for line in output.getvalue().splitlines() if line.startswith("|") and "---" not in line]
-    heads = 3
-    assert len(rows) == heads + len({**SERIES, **DEPENDENT}) + len(STEPS) + len(CASES)
+    heads = 4
+    assert len(rows) == heads + 2 * len({**SERIES, **DEPENDENT}) + len(STEPS) + len(CASES)

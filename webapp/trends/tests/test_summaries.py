@@ -46,7 +46,7 @@ def test_few_runs_are_no_trend_and_equal_ones_are_steady(nights: Nights) -> None
 
 
 @pytest.mark.parametrize(("newest", "state"), [
-    (700.0, State.WORSE), (960.0, State.STEADY), (1400.0, State.STEADY),
+    (700.0, State.WORSE), (960.0, State.UNCERTAIN), (1400.0, State.UNCERTAIN),
 ])  # fmt: skip
 def test_the_newest_run_alone_may_be_worse(nights: Nights, newest: float, state: State) -> None:
     """Less than 5 % is no fall, and what is better needs nobody."""
@@ -65,6 +65,35 @@ def test_a_fall_within_the_spread_of_the_runs_is_none(nights: Nights) -> None:
     for place in range(14):
         nights.run(1000.0 * (1.2 if place % 2 else 0.8))
     nights.run(750.0)
+    assert only().state is State.UNCERTAIN
+
+
+@pytest.mark.parametrize("rate", [0.99, 0.98, 0.95])
+def test_a_gradual_loss_is_slower_by_the_whole_loss(nights: Nights, rate: float) -> None:
+    for night in range(30):
+        nights.run(100_000 * rate**night, spread=0.005)
+    summary = only()
+    assert summary.state is State.SLOWER
+    assert summary.step is not None
+    assert (summary.step.over, summary.step.run, summary.step.better) == (30, 0, False)
+    assert summary.step.ratio == pytest.approx(rate**29, rel=0.03)
+    assert summary.level == pytest.approx(100_000, rel=0.02)
+    assert summary.spread is not None
+    assert summary.spread < 0.01
+
+
+def test_a_gradual_loss_since_a_gain_counts(nights: Nights) -> None:
+    for night in range(24):
+        nights.run(1000.0 if night < 8 else 2000 * 0.99 ** (night - 8), spread=0.005)
+    summary = only()
+    assert summary.state is State.SLOWER
+    assert summary.step is not None
+    assert (summary.step.run, summary.step.over) == (5, 16)
+
+
+def test_a_small_gradual_change_is_none(nights: Nights) -> None:
+    for night in range(20):
+        nights.run(1000 * 0.999**night, spread=0.001)
     assert only().state is State.STEADY
 
 

@@ -1,4 +1,4 @@
-"""Error rates of steps and verdicts, by simulation: the tables of docs/how-to/trends.md. Reads no data."""
+"""Error rates of steps, gradual changes and verdicts, by simulation. docs/how-to/trends.md has them. Reads no data."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from webapp.analysis.cells import Measured
 from webapp.analysis.verdicts import Cells, Outcome, judge, outcome_of
+from webapp.trends.drift import certain
 from webapp.trends.steps import steps
 
 Series = NDArray[np.float64]
@@ -19,6 +20,7 @@ SERIES: Mapping[str, Draw] = {
     "outliers (Student's t, 2 degrees of freedom)": lambda random, runs: random.standard_t(2, runs),
 }
 LENGTHS = (13, 20, 50, 100)
+DRIFT_LENGTHS = (10, 20, 30, 60)
 BURN_IN = 50  # values before the first one that counts
 
 
@@ -43,6 +45,13 @@ def false_steps(kind: str, *, runs: int, series: int, seed: int = 1) -> float:
     random = np.random.default_rng(seed)
     draw = {**SERIES, **DEPENDENT}[kind]
     return sum(bool(steps(list(draw(random, runs)))) for _ in range(series)) / series
+
+
+def false_drifts(kind: str, *, runs: int, series: int, seed: int = 1) -> float:
+    """The share of series without a change in which a slope is found."""
+    random = np.random.default_rng(seed)
+    draw = {**SERIES, **DEPENDENT}[kind]
+    return sum(certain(list(draw(random, runs))) is not None for _ in range(series)) / series
 
 
 def found_steps(*, size: float, before: int, after: int, series: int, seed: int = 1) -> float:
@@ -98,7 +107,7 @@ CASES = (
 
 
 class Command(BaseCommand):
-    help = "Print the error rates of steps and verdicts in simulated series. It takes some minutes and reads no data."
+    help = "Print the error rates of steps, gradual changes and verdicts in simulated series. It reads no data."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--series", type=int, default=2000, help="simulated series for each figure")
@@ -106,6 +115,7 @@ class Command(BaseCommand):
     def handle(self, *args: object, series: int, **options: object) -> None:  # noqa: ARG002 - the framework gives them
         self._false_steps(series)
         self._found_steps(series)
+        self._false_drifts(series)
         self._outcomes(series)
 
     def _row(self, *texts: object) -> None:
@@ -120,6 +130,11 @@ class Command(BaseCommand):
         self._head("values without a change", *(f"{runs} runs" for runs in LENGTHS))
         for kind in (*SERIES, *DEPENDENT):
             self._row(kind, *(_percent(false_steps(kind, runs=runs, series=series)) for runs in LENGTHS))
+
+    def _false_drifts(self, series: int) -> None:
+        self._head("values without a change", *(f"{runs} runs" for runs in DRIFT_LENGTHS))
+        for kind in (*SERIES, *DEPENDENT):
+            self._row(kind, *(_percent(false_drifts(kind, runs=runs, series=series)) for runs in DRIFT_LENGTHS))
 
     def _found_steps(self, series: int) -> None:
         self._head("step", "runs before", "runs after", "found at the right run")
