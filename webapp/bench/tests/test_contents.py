@@ -15,7 +15,7 @@ from webapp.bench.reading import read_history, read_results
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.bench.tests.shown import MODELS, shown
 from webapp.plans.grids import part_grid
-from webapp.plans.points import point_key
+from webapp.plans.points import effective, point_key
 from webapp.results.models import Result
 from webapp.results.reading import content
 from webapp.runs.models import Run
@@ -145,7 +145,7 @@ def test_the_plan_of_what_is_missing_measures_exactly_that(samsung: Lab, intel: 
     lacking = missing(page.matched, MODELS[1])
     document = plan_for(lacking, "What Intel lacks")
     grids = [part_grid(document, part) for part in document.parts]
-    points = {point_key(point) for grid in grids for point in grid.points}
+    points = {point_key(effective(point)) for grid in grids for point in grid.points}
     wanted = [{name: level for name, level in one.point.items() if name not in PLACES} for one in lacking]
     assert points == {point_key(point) for point in wanted}
     assert len(points) == 3
