@@ -15,13 +15,15 @@ from itertools import groupby
 from math import log, log1p
 
 from webapp.analysis.answer import FindingKind
-from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.claims import MIN_BLOCKS
+from webapp.analysis.conclusions import no_ratio
 from webapp.analysis.equals import BLOCK
 from webapp.analysis.findings.curves import COUNTED, counted
 from webapp.analysis.question import MARGIN
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
 from webapp.bench.answer import BenchAnswer, BenchCell, BenchRow, ForestGroup, Verdict
 from webapp.bench.forest import RatioState, telling_factors
+from webapp.bench.rankings.standings import Lead, order_of
 from webapp.bench.side_by_side import SideBySide
 from webapp.bench.specifications import HOST
 from webapp.bench.workloads import Workload, factor_words, level_text
@@ -31,7 +33,6 @@ from webapp.results.metrics import METRICS
 
 ONE_RANGE = 1.25  # a stretch whose ratios differ by more is said at its first level
 MOST_PARTS = 3  # of a sentence
-MOST_NAMES = 2
 MOST_LINES = 3
 
 
@@ -425,14 +426,26 @@ def _sign(cell: BenchCell) -> _Sign:
 
 
 class _Several(_Series):
-    """Three products or more: who leads where, and each against the baseline."""
+    """Three products or more: who leads where."""
 
     limit_words: tuple[str, ...] = ()
 
     def __init__(self, spoken: _Spoken) -> None:
         super().__init__(spoken)
         self.names = {product.product: product.short for product in self.answer.products}
-        self.leaders = [_leaders(row, self.answer.baseline) for row in self.rows]
+        self.leaders = [self._leading(row) for row in self.rows]
+
+    def _leading(self, row: BenchRow) -> tuple[str, ...]:
+        """The product that is better than each other one, by the rule of Rankings: it does not depend on the baseline.
+        All products if there is none."""
+        matched, products = self.comparison.matched, tuple(cell.product for cell in row.cells)
+        panel = next(panel for panel in matched.panels if panel.metric == self.metric and panel.name == self.group.name)
+        values = [matched.measured[panel.key, product, row.key] for product in products]
+        order = order_of([[value] for value in values], lower_is_better=row.lower_is_better)
+        first = order.ranked[0].place
+        others = [value for place, value in enumerate(values) if place != first]
+        leads = order.lead in (Lead.CLAIMED, Lead.SEEN) and not any(no_ratio(values[first], other) for other in others)
+        return (products[first],) if leads else products
 
     @property
     def said(self) -> frozenset[tuple[str, ...]]:
@@ -494,11 +507,7 @@ class _Several(_Series):
         ]
 
     def _listed(self, products: Sequence[str]) -> str:
-        if len(products) == len(self.names):
-            return "all alike"
-        if len(products) > MOST_NAMES:
-            return f"{len(products)} products alike"
-        return listed([self.names[product] for product in products])
+        return self.names[products[0]] if len(products) == 1 else "no leader"
 
     @property
     def _against(self) -> str:
@@ -512,28 +521,3 @@ class _Several(_Series):
             return ""
         texts = list(dict.fromkeys(shown(each, RATIO) for each in (min(ratios), max(ratios))))
         return f"{' to '.join(texts)} of {self.names[self.answer.baseline]}."
-
-
-def _leaders(row: BenchRow, baseline: str) -> tuple[str, ...]:
-    """The product with the best value, and those that are not clearly behind it, in the order of products."""
-    best = (min if row.lower_is_better else max)(row.cells, key=lambda cell: cell.mean)
-    return tuple(cell.product for cell in row.cells if cell is best or not _is_behind(cell, best, row, baseline))
-
-
-def _is_behind(cell: BenchCell, best: BenchCell, row: BenchRow, baseline: str) -> bool:
-    """Against the baseline, the claim of the page says it. Of two others, the whiskers of their ratios are apart, by
-    more than the margin in their values."""
-    if baseline in (cell.product, best.product):
-        other = cell if best.product == baseline else best
-        return _sign(other) in _SIDES
-    if best.mean <= 0 or cell.mean <= 0 or abs(log(best.mean / cell.mean)) <= log1p(MARGIN):
-        return False
-    (low, high), (best_low, best_high) = _whisker(cell), _whisker(best)
-    return best_high < low if row.lower_is_better else high < best_low
-
-
-def _whisker(cell: BenchCell) -> tuple[float, float]:
-    """Of the ratio, or the value itself where the baseline was not measured."""
-    if cell.ratio is None:
-        return cell.low or cell.mean, cell.high or cell.mean
-    return cell.whisker_low or cell.ratio, cell.whisker_high or cell.ratio

@@ -296,3 +296,16 @@ def test_a_row_that_is_not_compared_is_not_counted(samsung: Lab, intel: Lab) -> 
     verdict = answered(SAMSUNG, INTEL).verdict
     assert verdict
     assert verdict.lead.endswith("are equal within 5 % in random reads at queue depth 2.")
+
+
+def test_who_leads_does_not_depend_on_the_baseline(samsung: Lab, intel: Lab) -> None:
+    third = Lab(a_drive(samsung.target.host, "nvme2", model="THIRD", serial="T1"), number=3)
+    noise = ((1, 1.012, 0.99), (0.992, 1.006, 1.01), (1.004, 0.99, 1.0))
+    for lab, speed, repeats in zip((samsung, intel, third), (1000.0, 1080.0, 1075.0), noise, strict=True):
+        measure(lab, [speed], repeats)
+    leads = set()
+    for baseline in (SAMSUNG, INTEL, "THIRD"):
+        made = answered(SAMSUNG, INTEL, "THIRD", baseline=f"model:{baseline}")
+        assert made.verdict
+        leads.add((made.verdict.lead, made.verdict.rest))
+    assert leads == {("No product leads in random reads.", "")}
