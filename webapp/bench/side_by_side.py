@@ -196,9 +196,14 @@ class SideBySide:
         return f"{kind}: {rows[0].import_title}" if rows and is_short else kind
 
     @property
+    def shown_values(self) -> list[Cell]:
+        """Those of the table of all shared workloads."""
+        return [shown.cell for group in self.groups for row in group.rows for shown in row.cells if shown]
+
+    @property
     def single(self) -> int:
-        """Cells that were measured once."""
-        return sum(len(cell.values) == 1 for cell in self.matched.measured.values())
+        """Shown values that were measured once."""
+        return sum(cell.summary.n == 1 for cell in self.shown_values)
 
     @cached_property
     def facts(self) -> tuple[Facts, ...]:

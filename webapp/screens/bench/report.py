@@ -90,7 +90,7 @@ def notes(comparison: SideBySide) -> Iterator[str]:
         yield f"{names[product]} is a published table: a ratio to it is not evidence of a difference."
     if comparison.single:
         yield (
-            f"{comparison.single} of {len(comparison.matched.measured)} values were measured once. They have no "
+            f"{comparison.single} of {len(comparison.shown_values)} values were measured once. They have no "
             "interval: how much they vary from run to run is unknown, so no difference from them is called certain."
         )
     cells = [cell for group in comparison.groups for row in group.rows for cell in row.cells if cell]
@@ -113,7 +113,7 @@ def notes(comparison: SideBySide) -> Iterator[str]:
         yield "Latencies are completion latencies: they leave out the time of the submission."
     if without := [chart_words(pattern) for pattern in USUAL if pattern not in comparison.patterns]:
         yield f"No product has results of these patterns: {', '.join(without).lower()}."
-    if comparison.matched.comparisons and comparison.single < len(comparison.matched.measured):
+    if comparison.matched.comparisons and comparison.single < len(comparison.shown_values):
         counts = " and ".join(
             f"{count} of {in_sentence(CHOICES[choice]) if choice != RATE else 'rates'}"
             for choice, count in comparison.matched.comparisons.items()
