@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import exp, hypot, log, log1p
+from math import exp, hypot, log
 
 from webapp.analysis.answer import BaselineRatio, Cell, Conclusion
 from webapp.analysis.claims import MIN_BLOCKS
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN, is_label
 from webapp.analysis.findings.curves import Noise, smoothness
-from webapp.analysis.question import MARGIN
 from webapp.bench.alike import PLACES
 from webapp.bench.curves import Curve
 from webapp.bench.products import Product
@@ -27,11 +26,11 @@ from worker.contract.workload import KIB
 
 
 class RatioState(StrEnum):
-    DIFFERENT = "different"  # claimed: corrected for the page, or beyond the noise of values that were measured once
+    DIFFERENT = "different"  # claimed: corrected for the page
     EQUAL = "equal"  # within the margin, with its whole interval
     UNCLEAR = "unclear"  # neither
     DRIFT = "drift"  # a difference, which may be drift: the products always ran in the same order
-    ONCE = "once"  # measured once, and the table does not say how noisy it is: only the ratio is known
+    ONCE = "once"  # measured once: only the ratio is known, and no difference is certain
 
 
 class Whisker(StrEnum):
@@ -62,15 +61,7 @@ def judgement(against: BaselineRatio, noise: Noise | None, of_baseline: Noise | 
     if noise is None or of_baseline is None or ratio.value <= 0:
         return Judgement(RatioState.ONCE)
     half = hypot(noise.sigmas * noise.sigma, of_baseline.sigmas * of_baseline.sigma)
-    size, margin = abs(log(ratio.value)), log1p(MARGIN)
-    state = (
-        RatioState.EQUAL
-        if size + half <= margin
-        else RatioState.DIFFERENT
-        if size >= max(half, margin)
-        else RatioState.UNCLEAR
-    )
-    return Judgement(state, Whisker.NOISE, ratio.value / exp(half), ratio.value * exp(half))
+    return Judgement(RatioState.ONCE, Whisker.NOISE, ratio.value / exp(half), ratio.value * exp(half))
 
 
 def noises(curves: Iterable[Curve]) -> dict[tuple[str, Product], Noise]:

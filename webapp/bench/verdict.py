@@ -46,7 +46,7 @@ def verdict(comparison: SideBySide, answer: BenchAnswer) -> Verdict:
     speakers = [speaker for group in answer.forest for speaker in _speakers(comparison, answer, group)]
     main = next((speaker for speaker in speakers if speaker.has_difference), speakers[0])
     others = [speaker for speaker in speakers if speaker is not main]
-    lead, rest = main.headline
+    lead, rest = _measured_once(main) if main.is_once else main.headline
     line = [*main.limit_words, *(sentence for speaker in others if (sentence := speaker.line))]
     more = [f"{len(line) - MOST_LINES + 1} more below."] if len(line) > MOST_LINES else []
     spoken_rows = [row for speaker in speakers for row in speaker.rows]
@@ -77,6 +77,12 @@ def _speakers(comparison: SideBySide, answer: BenchAnswer, group: ForestGroup) -
     elif unlike:
         places = [place for place in group.shared if place not in main.places]
         yield kind(_Spoken(comparison, answer, group, places, is_rest=True))
+
+
+def _measured_once(speaker: "_Pair | _Several") -> tuple[str, str]:
+    """The headline without a claim."""
+    lead, rest = speaker.headline
+    return (lead, f"{rest[:-1]}, measured once.") if rest else (f"{lead[:-1]}, measured once.", "")
 
 
 def _without(lead: str) -> Verdict:
@@ -175,6 +181,11 @@ class _Series:
 
     def _workload(self, row: BenchRow) -> Workload:
         return self.comparison.matched.workloads[row.key]
+
+    @property
+    def is_once(self) -> bool:
+        """Whether all values were measured once: they support no claim."""
+        return bool(self.rows) and max(_counts(self.rows)) == 1
 
     @property
     def where_all(self) -> str:
@@ -301,10 +312,10 @@ class _Pair(_Series):
             return f"{names} are not compared in {self.where_all}.", ""
         if not self.has_difference:
             where = f"{self.where_all} {self.where(0, len(self.rows) - 1)}" if self._is_partly else self.where_all
-            if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
-                return f"{names} are equal within {100 * MARGIN:g} % in {where}.", ""
             if all(_is_alike_once(cell) for cell in self.cells):
                 return f"{names} showed a difference of at most {100 * MARGIN:g} % in {where}.", ""
+            if all(_sign(cell) is _Sign.EQUAL for cell in self.cells):
+                return f"{names} are equal within {100 * MARGIN:g} % in {where}.", ""
             return f"Unclear which is better in {where}: {names}.", ""
         parts = self._parts()
         limit = ": both at the limit they share" if self.limit else ""
@@ -416,10 +427,17 @@ _KNOWN = (RatioState.DIFFERENT, RatioState.DRIFT, RatioState.ONCE)  # a pill say
 
 
 def _sign(cell: BenchCell) -> _Sign:
-    """A difference that is smaller than the margin is not worth a sentence."""
+    """A difference that is smaller than the margin is not worth a sentence, nor one within the noise of a table."""
     ratio = cell.ratio or 1.0
-    if cell.state is RatioState.EQUAL:
+    if cell.state is RatioState.EQUAL or (cell.state is RatioState.ONCE and _is_alike_once(cell)):
         return _Sign.EQUAL
+    if (
+        cell.state is RatioState.ONCE
+        and cell.whisker_low
+        and cell.whisker_high
+        and cell.whisker_low <= 1 <= cell.whisker_high
+    ):
+        return _Sign.UNCLEAR
     if cell.state in _KNOWN and abs(log(ratio)) > log1p(MARGIN):
         return _Sign.HIGHER if ratio > 1 else _Sign.LOWER
     return _Sign.UNCLEAR

@@ -387,11 +387,11 @@ def ratio_words(cell: BenchCell) -> str:
 
 
 def _title(cell: BenchCell) -> str:
-    if cell.state is RatioState.ONCE:
-        return "Measured once"
     if cell.whisker is Whisker.NOISE:
         low, high = cell.whisker_low or 1.0, cell.whisker_high or 1.0
         return f"{cell.ratio_text}, measured once; noise of the table {shown(low, RATIO)} to {shown(high, RATIO)}"
+    if cell.state is RatioState.ONCE:
+        return "Measured once"
     spread = f" ({cell.ratio_spread})" if cell.ratio_spread else ""
     return f"{cell.ratio_text}{spread}, n = {cell.n}. {cell.why}".strip()
 
