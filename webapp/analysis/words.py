@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from webapp.analysis.answer import DIFFERENCES, ONCE, BaselineRatio, Conclusion, Sentence, Texts
-from webapp.analysis.claims import MIN_BLOCKS, UNKNOWN_ORDER, Claim, Side
+from webapp.analysis.claims import MIN_BLOCKS, OF_POINTS, OF_SENTENCES, UNKNOWN_ORDER, Claim, Side
 from webapp.core.formatting import ratio as as_ratio
 from webapp.core.statistics import Ratio
 from webapp.results.metrics import Metric
@@ -68,7 +68,10 @@ def unclear(against: BaselineRatio) -> str:
         return f"May be chance: {two_speeds(against.n)}."
     low, high = against.ratio.low, against.ratio.high
     if low is not None and high is not None and not low <= 1 <= high:
-        return "May be chance: the interval is not corrected for the number of comparisons on this page."
+        return (
+            "May be chance: a claim is stricter than this interval of 95 %. All points of a page together have a "
+            f"chance of {100 * OF_POINTS:g} % of a false claim, its sentences of {100 * OF_SENTENCES:g} %."
+        )
     return "May be chance."
 
 

@@ -329,7 +329,7 @@ def test_the_order_of_imports_without_a_time_is_unknown() -> None:
     [
         (Conclusion.MAY_BE_DRIFT, 1.01, "May be drift"),
         (Conclusion.NONE, 0.99, "May be chance."),
-        (Conclusion.NONE, 1.01, "May be chance: the interval is not corrected"),
+        (Conclusion.NONE, 1.01, "May be chance: a claim is stricter than this interval of 95 %. All"),
     ],
 )
 def test_a_ratio_without_a_colour_says_why(conclusion: Conclusion, low: float, why: str) -> None:
