@@ -209,11 +209,12 @@ class Statement:
 
     @property
     def neutral(self) -> Sentence:
-        """The numbers without a claim."""
+        """`kyber and none showed no certain difference in IOPS (+1.0 %, 95 % CI −2.1 % to +4.2 %, n = 5), 8 points.`"""
         if self.ratio is None:
             return self.sentence
+        words = f"{self.name} and {self.baseline} showed no certain difference in {self._what}"
         sure = certainty(self.ratio, self.n, self.form)
-        return Sentence((self._observation, sure, f"{self._over}; not certain"))
+        return Sentence((words, f"{self._value}, {sure}", self._over))
 
     @property
     def _no_points(self) -> str:
