@@ -90,7 +90,8 @@ def test_a_ratio_between_charts_is_no_heading(operator: Client, db: None) -> Non
             lab.measure(*rates, scheduler=scheduler, pattern=pattern, block_size=4096, iodepth=4, facts=facts)
     page = shown(operator, _ended(lab.run))
     assert any(each.finding.kind in BETWEEN_CHARTS for each in page["findings"].first)
-    assert page["heading"] == "No certain difference between levels of I/O scheduler"
+    of_levels = "no certain difference in IOPS of I/O scheduler none against mq-deadline"
+    assert page["heading"] == f"randread and read: {of_levels}"
 
 
 def test_a_plan_that_compares_nothing_has_no_ratio_of_reads_to_writes(operator: Client, db: None) -> None:
