@@ -2,8 +2,8 @@
 
 import secrets
 import time
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 
 import msgspec
 
@@ -14,7 +14,7 @@ from worker.contract.orders import LayoutRequest, TrialOrder
 from worker.contract.workload import Stream, TargetKind, TargetRef, WriteStep
 from worker.drives.purge import purge_target
 from worker.kernel.targets import OpenTarget
-from worker.layouts import building, taking_down
+from worker.layouts import building, taking_down, virtual_drives
 from worker.layouts.steps import Built, LayoutFailed
 from worker.orders.trial_state import TrialState, stable_ids
 from worker.policy import PolicyEntry
@@ -46,7 +46,12 @@ class LayoutStage:
         self._journal = state.host.journal
 
     def clear(self) -> None:
-        """Take every layout down, even a requested one, so that its drives can be purged."""
+        """Take every layout down, even a requested one, so that its drives can be purged.
+
+        Raises LayoutFailed and GuardRefused for layouts that could not be built then.
+        """
+        self._refuse_array_actions()
+        self._drives()
         self._clear((), ())
 
     def build(self) -> dict[str, Built]:
@@ -66,7 +71,8 @@ class LayoutStage:
         kept_keys = [built_layout.record.key for built_layout in existing.values() if built_layout]
         every_drive = [entry for entries in drives.values() for entry in entries]
         self._clear(kept_keys, every_drive)
-        guard.recheck_drives(every_drive, self._trial.allowed, self._armed_serials)  # before the first is overwritten
+        guard.recheck_drives(every_drive, self._trial.allowed, self._armed_serials)
+        self._hold_once([request for request in self._order.layouts if not existing[request.pool]], drives)
         built = {}
         for request in self._order.layouts:
             built[request.pool] = self._provide(request, drives[request.pool], existing[request.pool], began)
@@ -94,6 +100,18 @@ class LayoutStage:
                 "layout_refused", f"The pools {', '.join(entries_by_pool)} use the same drive for their layouts."
             )
         return entries_by_pool
+
+    def _hold_once(self, requests: Sequence[LayoutRequest], drives: Mapping[str, Sequence[PolicyEntry]]) -> None:
+        """Refuse a drive that is in use before the first layout overwrites others. One layout holds all its drives."""
+        with ExitStack() as held:
+            for request in requests if len(requests) > 1 else ():
+                leases = guard.lease_drives(
+                    drives[request.pool],
+                    self._trial.allowed,
+                    self._armed_serials,
+                    virtual=virtual_drives.is_made(request.layout),
+                )
+                guard.refuse_quarantined([lease.stable_id for lease in held.enter_context(leases)], self._state)
 
     def _provide(
         self, request: LayoutRequest, drives: Sequence[PolicyEntry], existing: Built | None, began: float
@@ -193,7 +211,12 @@ def purge(state: TrialState) -> None:
     drives = [drive for request in order.layouts for drive in request.drives]
     if drives:
         LayoutStage(state).clear()
-    for target in dict.fromkeys(drives or [stream.target for stream in order.streams]):
+    targets = dict.fromkeys(drives or [stream.target for stream in order.streams])
+    with ExitStack() as held:  # before the first one is purged
+        for target in targets if len(targets) > 1 else ():
+            lease = held.enter_context(guard.lease_drive(target, state.allowed, state.armed_serials, order.purge))
+            guard.refuse_quarantined([lease.stable_id], host.state)
+    for target in targets:
         state.enter(PhaseName.PURGE, target=target.path, method=order.purge)
         purge_target(
             target, order.purge, state.allowed, state.armed_serials,

@@ -193,6 +193,39 @@ def test_it_builds_neither_of_two_layouts_if_a_drive_of_the_second_is_not_armed(
     rack.assert_blank()
 
 
+@pytest.fixture
+def in_use(rack: Rack, tmp_path: Path) -> Iterator[None]:
+    """The third drive, under the second layout, is mounted: it became so after the preview."""
+    rack.allow("ext4")
+    rig.run("mkfs.ext4", "-q", "-F", rack.devices[2])
+    place = tmp_path / "mounted"
+    place.mkdir()
+    rig.run("mount", rack.devices[2], str(place))
+    yield
+    rig.unmount(str(place))
+
+
+@pytest.mark.parametrize("purge", [None, PurgeMethod.DISCARD])
+def test_it_overwrites_nothing_if_a_drive_of_the_second_layout_is_in_use(
+    rack: Rack, in_use: None, purge: PurgeMethod | None
+) -> None:
+    end, items = run(rack, msgspec.structs.replace(of_two_layouts(rack), purge=purge))
+    assert (end.outcome, end.code) == (Outcome.FAILED, "guard_mounted")
+    assert not [item for item in items if isinstance(item, Purged | SettingRecord)]
+    assert rack.journal.layouts() == ()
+
+
+@pytest.mark.parametrize("armed", [2, 4])
+def test_it_purges_nothing_if_the_layouts_cannot_be_built_then(rack: Rack, armed: int) -> None:
+    """A drive of the second layout is not armed, or both layouts use the same drive."""
+    asked = of_two_layouts(rack, armed=rack.armed[:armed])
+    if armed == 4:
+        asked = msgspec.structs.replace(asked, layouts=(request_of(rack, "rack", "3 drives / btrfs"), asked.layouts[1]))
+    end, items = run(rack, msgspec.structs.replace(asked, purge=PurgeMethod.DISCARD))
+    assert end.code == ("guard_not_armed" if armed == 2 else "layout_refused")
+    assert not [item for item in items if isinstance(item, Purged)]
+
+
 def test_it_takes_the_first_layout_down_if_the_second_cannot_be_built(rack: Rack) -> None:
     """The next order does: the same run may need the first one again."""
     with rack.files[2].open("r+b") as file:
