@@ -1,10 +1,11 @@
 """Judge a run by its baseline run, row by row. Pure.
 
-A row is a metric at one cell, or the geometric mean over the cells of a direction. Its ratio is the run by the baseline
-run, with the 95 % interval of `analysis.conclusions`: a verdict asks the question of the page Explore whose series are
-the two sides, x is everything else, and whose margin is the tolerance. So `conclusion` and `sentence` of a row are
-those of that page, and a row fails only if the page says that the sides differ. The limit is the ratio that the
-tolerance allows: 0.95 for IOPS and 5 %, 1.10 for a latency and 10 %.
+A row is a metric at one cell, or the geometric mean over the cells of a chart: a pattern and a direction. Its ratio is
+the run by the baseline run, with the 95 % interval of `analysis.conclusions`: a verdict asks the question of the page
+Explore whose series are the two sides, whose charts are the patterns, with reads and writes of a mix apart, and whose
+margin is the tolerance; x is everything else. So `conclusion` and `sentence` of a row are those of that page, and a row
+fails only if the page says that the sides differ. The limit is the ratio that the tolerance allows: 0.95 for IOPS and
+5 %, 1.10 for a latency and 10 %.
 
     passes          the whole interval is on the good side of the limit
     fails           the whole interval is on the bad side, also after the correction for the number of rows, and the
@@ -73,7 +74,7 @@ MAY_BE_DRIFT_OF_IMPORTS = "may be drift: imported files do not state when they w
 class Row:
     """`baseline` and `value` are geometric means over the repeats.
 
-    `cell` is None for the mean over `cells` cells of a direction. `conclusion` is what Explore claims of the row."""
+    `cell` is None for the mean over `cells` cells of a chart. `conclusion` is what Explore claims of the row."""
 
     metric: Metric
     cell: Cell | None
@@ -90,9 +91,15 @@ class Row:
     conclusion: Conclusion = Conclusion.NONE
     repeats: int = 0  # on the smaller side; 0 without a ratio that has an interval
     order: str = ""  # claims.same_order: the candidate always ran before or after the baseline
-    sentence: str = ""  # of Explore, about all cells of this direction; on the first of its rows
+    sentence: str = ""  # of Explore, about all cells of this chart; on the first of its rows
     missing: Missing | None = None  # why the candidate has no number
     mixes: Sequence[str] = ()  # dimensions of which a side has several levels here, and therefore no number
+    chart: str = ""  # the pattern of a mean, if there are several
+
+    @property
+    def over(self) -> str:
+        """What a mean is over: `4 cells, randread, read`"""
+        return ", ".join(filter(None, (f"{self.cells} cells", self.chart, self.direction)))
 
     @property
     def too_few(self) -> bool:
@@ -120,6 +127,7 @@ class _Test:
     sentence: str = ""
     missing: Missing | None = None
     mixes: Sequence[str] = ()
+    chart: str = ""
 
     @property
     def limit(self) -> float:
@@ -147,7 +155,7 @@ class _Test:
             self.metric, self.cell, self.direction, self.cells, self.tolerance, self.limit, self.baseline, self.value,
             ratio, outcome, why, self.single_values, self.conclusion,
             self.tested.shown.n if self.tested else 0, self.order, self.sentence,
-            self.missing, self.mixes,
+            self.missing, self.mixes, self.chart,
         )  # fmt: skip
 
     def _by_values(self, ratio: float) -> Outcome:
@@ -189,13 +197,15 @@ def judge(
     single_values: bool = False,
     names: tuple[str, str] = ("candidate", "baseline"),
     levels: Mapping[str, Level] | None = None,
+    charts: Mapping[str, str] | None = None,
     measured: Collection[Cell] = (),
     mixed: Mapping[str, Mixed] | None = None,
     questions: int = 1,
     is_cheap: bool = False,
 ) -> tuple[Row, ...]:
-    """Rows by metric: the means of each direction, then the cells of the baseline run. `run` and `baseline` have cells
-    by metric key. `names` of both sides and `levels` of point keys are for sentences. `measured` has the cells of
+    """Rows by metric: the means of each chart, then the cells of the baseline run. `run` and `baseline` have cells
+    by metric key. `names` of both sides are for sentences. `levels` are those of x and `charts` the patterns, both by
+    point key: the charts of a metric share the levels of x. `measured` has the cells of
     which the run has results, with or without a value. `mixed`, by metric key, are cells at which a side has no value,
     because it has several levels of these dimensions there. `questions` of the run that both sides are of
     (`analysis.claims`). `is_cheap`: the factor in which they differ is applied anew for each trial.
@@ -206,8 +216,8 @@ def judge(
     cells: list[_Test] = []
     for key, tolerance in tolerances.items():
         question = _Question(
-            metric_named(key), tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, single_values,
-            questions, is_cheap,
+            metric_named(key), tolerance, run.get(key, {}), baseline.get(key, {}), names, levels or {}, charts or {},
+            single_values, questions, is_cheap,
         )  # fmt: skip
         means += question.means()
         cells += question.cells(measured, (mixed or {}).get(key, {}))
@@ -225,26 +235,28 @@ _CANDIDATE, _BASELINE = "candidate", "baseline"  # keys of the series
 
 
 class _Question:
-    """One metric of both sides, as Explore compares them: a chart for each direction, two series, x is the point."""
+    """One metric of both sides, as Explore compares them: a chart for each pattern and direction, two series, x is the
+    rest of the point."""
 
     def __init__(
         self, metric: Metric, tolerance: float, mine: Cells, theirs: Cells, names: tuple[str, str],
-        levels: Mapping[str, Level], single_values: bool, questions: int, is_cheap: bool,
+        levels: Mapping[str, Level], charts: Mapping[str, str], single_values: bool, questions: int, is_cheap: bool,
     ) -> None:  # fmt: skip
         self._metric, self._tolerance, self._single_values = metric, tolerance, single_values
         self._mine, self._theirs = mine, theirs
         self._levels = {key: levels.get(key, Level(key, key, None)) for key, _ in (*theirs, *mine)}
         self._series, other = (Level(key, name, None) for key, name in zip((_CANDIDATE, _BASELINE), names, strict=True))
-        self._cells_of = Counter(direction for _, direction in theirs)
-        self._panels = {direction: Level(direction, direction, None) for direction in self._cells_of}
+        self._charts = charts if len({charts.get(key, "") for key, _ in theirs}) > 1 else {}
+        self._cells_of = Counter(map(self._panel, theirs))
+        self._panels = {panel: Level(panel, panel, None) for panel in self._cells_of}
         baselines = dict.fromkeys(self._panels, other)
-        x = tuple(sorted(self._levels.values(), key=lambda level: level.order))
+        x = tuple(sorted({level.key: level for level in self._levels.values()}.values(), key=lambda level: level.order))
         grouped = Grouped({}, tuple(self._panels.values()), (self._series, other), x)
         measured = {
             self._key(cell, side): cell_values
             for side, side_cells in ((_CANDIDATE, mine), (_BASELINE, theirs))
             for cell, cell_values in side_cells.items()
-            if cell[1] in self._panels
+            if self._panel(cell) in self._panels
         }
         self._conclusions = conclusions(
             GroupedCells(grouped, measured, baselines), tolerance / 100, questions=questions
@@ -254,19 +266,26 @@ class _Question:
             conclusions=self._conclusions, form="", margin=tolerance / 100, is_cheap=is_cheap,
         )  # fmt: skip
 
+    def _panel(self, cell: Cell) -> str:
+        return ", ".join(filter(None, (self._charts.get(cell[0], ""), cell[1])))
+
     def _key(self, cell: Cell, side: str = _CANDIDATE) -> CellKey:
-        return cell[1], side, self._levels[cell[0]].key
+        return self._panel(cell), side, self._levels[cell[0]].key
 
     def means(self) -> Iterator[_Test]:
-        """Of each direction with several cells: over the cells that Explore has in its mean."""
-        for direction, panel in self._panels.items():
-            baseline_cells = [cell for cell in self._theirs if cell[1] == direction]
-            result = self._conclusions.series.get((direction, _CANDIDATE))
+        """Of each chart with several cells: over the cells that Explore has in its mean."""
+        for key, panel in self._panels.items():
+            baseline_cells = [cell for cell in self._theirs if self._panel(cell) == key]
+            result = self._conclusions.series.get((key, _CANDIDATE))
             if len(baseline_cells) < 2:
                 continue
+            point, direction = baseline_cells[0]
+            chart = self._charts.get(point, "")
             if result is None or result.test is None or result.n < MIN_BLOCKS:
                 if not self._single_values:
-                    yield _Test(self._metric, self._tolerance, None, direction, 0, None, None, why=TOO_FEW_FOR_MEAN)
+                    yield _Test(
+                        self._metric, self._tolerance, None, direction, 0, None, None, why=TOO_FEW_FOR_MEAN, chart=chart
+                    )
                 continue
             inside = [cell for cell in baseline_cells if self._key(cell) in result.points]
             theirs, mine = (geometric_mean([side[cell].mean for cell in inside]) for side in (self._theirs, self._mine))
@@ -274,7 +293,7 @@ class _Question:
             yield _Test(
                 self._metric, self._tolerance, None, direction, len(inside), theirs, mine, tested=result.test,
                 differs=result.claim.different and not self._table.differs_both_ways(result),
-                conclusion=sentences.conclusion, order=result.order, sentence=sentences.page,
+                conclusion=sentences.conclusion, order=result.order, sentence=sentences.page, chart=chart,
             )  # fmt: skip
 
     def cells(self, measured: Collection[Cell], mixed: Mixed) -> Iterator[_Test]:
@@ -299,15 +318,15 @@ class _Question:
             yield _Test(self._metric, self._tolerance, cell, cell[1], 0, baseline, value, why=why, mixes=names)
 
     def _repeated(self, cell: Cell, mine: Measured, theirs: Measured, result: PointResult) -> _Test:
-        direction = cell[1]
-        order = self._conclusions.series[direction, _CANDIDATE].order
-        is_alone = self._conclusions.series[direction, _CANDIDATE].points == (self._key(cell),)
-        sentences = self._table.sentences(self._panels[direction], self._series) if is_alone else None
+        panel = self._panel(cell)
+        order = self._conclusions.series[panel, _CANDIDATE].order
+        is_alone = self._conclusions.series[panel, _CANDIDATE].points == (self._key(cell),)
+        sentences = self._table.sentences(self._panels[panel], self._series) if is_alone else None
         return _Test(
-            self._metric, self._tolerance, cell, direction, 1, theirs.mean, mine.mean, tested=result.test,
+            self._metric, self._tolerance, cell, cell[1], 1, theirs.mean, mine.mean, tested=result.test,
             differs=result.claim.different, order=order,
             conclusion=sentences.conclusion if sentences else result.claim.conclusion(order),
-            sentence=sentences.page if sentences and self._cells_of[direction] == 1 else "",
+            sentence=sentences.page if sentences and self._cells_of[panel] == 1 else "",
         )  # fmt: skip
 
     def _without_interval(self, cell: Cell, mine: Measured, theirs: Measured) -> _Test:

@@ -87,13 +87,13 @@ class BaselineIn(Input):
 
 
 class RowOut(Schema):
-    """One metric at one point and direction; `point` is null for the mean over `cells` cells of the direction.
+    """One metric at one point and direction; `point` is null for the mean over `cells` cells of a chart.
     `baseline` and `value` are geometric means of the repeats, in the metric's unit. `ratio` is the run by the baseline,
     with its 95 % interval; `limit` is the worst ratio that passes. `why` is set if the outcome is unclear.
     `single_values`: judged without an interval, which `why` says.
 
     `conclusion` is what a comparison claims of the row (as in `GET /compare`), and `sentence` says it of all cells of
-    the direction, on the first of its rows. `order`: the run always ran `before` or `after` the baseline, `unknown`, or
+    the chart, on the first of its rows. `order`: the run always ran `before` or `after` the baseline, `unknown`, or
     empty; unless it is empty, a difference may be drift of the host. `repeats` are those of the smaller side; 0 without
     an interval."""
 
@@ -101,6 +101,7 @@ class RowOut(Schema):
     unit: str
     point: dict[str, Any] | None
     direction: str | None
+    chart: str
     cells: int
     tolerance_percent: float
     limit: float
@@ -196,7 +197,8 @@ def verdict(request: HttpRequest, number: int) -> dict[str, object]:
 def row_out(row: Row, points: Mapping[str, Point]) -> RowOut:
     point = dict(points[row.cell[0]]) if row.cell else None
     return RowOut(
-        metric=row.metric.key, unit=row.metric.unit, point=point, direction=row.direction or None, cells=row.cells,
+        metric=row.metric.key, unit=row.metric.unit, point=point, direction=row.direction or None, chart=row.chart,
+        cells=row.cells,
         tolerance_percent=row.tolerance, limit=row.limit, baseline=row.baseline, value=row.value,
         ratio=row.ratio.value if row.ratio else None, ratio_low=row.ratio.low if row.ratio else None,
         ratio_high=row.ratio.high if row.ratio else None, outcome=row.outcome, why=row.why, missing=row.missing,

@@ -26,6 +26,7 @@ from webapp.analysis.trial_metrics import COMPARED, known_metric, metric_named, 
 from webapp.analysis.verdicts import Cells, Outcome, Row, judge, limits_of, outcome_of
 from webapp.analysis.words import unstated_sentence
 from webapp.core.errors import NotFound, Refusal
+from webapp.plans.engines import engine_of
 from webapp.plans.factors import FACTORS, closest
 from webapp.plans.points import in_order, varying
 from webapp.plans.values import Value
@@ -245,7 +246,7 @@ def judge_read(
         words = "Baseline and candidate are the same results, which would always pass. Choose another candidate."
         raise Refusal("same_results", words)
     left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
-    query = CompareQuery(x=MATCHED, series=_series(baseline, candidate), panel="direction")
+    query = CompareQuery(x=MATCHED, series=_series(baseline, candidate), by_direction=True)
     if shared:  # a side that mixes results is refused, also if those of the other side are left out of it
         for key, side in ((BASELINE, baseline), (CANDIDATE, candidate)):
             alone = _Sides({key: side.rows}, query, left_out)
@@ -263,6 +264,7 @@ def judge_read(
         {each.metric.key: each.measured(BASELINE) for each in by_metric},
         wanted, single_values=single_values, names=(candidate.name, baseline.name),
         levels={key: level for each in by_metric for key, level in each.levels.items()},
+        charts={key: chart for each in by_metric for key, chart in each.charts.items()},
         measured={cell for each in by_metric for cell in each.with_results},
         mixed={each.metric.key: each.mixed_of_baseline for each in by_metric},
         questions=max(1, len(questions_of_run([*theirs, *mine]))),
@@ -308,7 +310,8 @@ _CONTAINED = PRODUCTS | {CONTROLLER}
 Rows = Sequence[ResultRow]
 
 
-# The cells of a verdict: those of the page Explore whose series are the two sides and whose charts are the directions.
+# The cells of a verdict: those of the page Explore whose series are the two sides and whose charts are the patterns and
+# the directions. A key tells the points of all charts apart; charts share the levels of x.
 
 
 class _Cells:
@@ -316,8 +319,12 @@ class _Cells:
 
     def __init__(self, sides: Mapping[str, Rows], query: CompareQuery, ignored: Collection[str]) -> None:
         matched = Matched(sides, query, ignored)
+        chart_by = next((engine_of(row.point).CHART_BY for rows in sides.values() for row in rows), "")
+        has_charts = bool(chart_by) and chart_by not in query.series and chart_by not in ignored
+        inside = Matched(sides, replace(query, panel=chart_by), ignored) if has_charts else matched
         self.rows: dict[CellKey, list[ResultRow]] = {}
-        self.levels: dict[str, Level] = {}
+        self.levels: dict[str, Level] = {}  # of x, by key of the level over all charts
+        self.charts: dict[str, str] = {}  # the same
         self.points: dict[str, dict[str, Value]] = {}  # by key of the level
         self.unstated = matched.unstated
         for side, rows in sides.items():
@@ -325,7 +332,8 @@ class _Cells:
                 level = matched.level(row)
                 self.rows.setdefault((row.direction, side, level.key), []).append(row)
                 if level.key not in self.levels:
-                    self.levels[level.key], self.points[level.key] = level, matched.point(row)
+                    self.levels[level.key], self.points[level.key] = inside.level(row), matched.point(row)
+                    self.charts[level.key] = str(row.point.get(chart_by, "")) if has_charts else ""
 
     def keys(self, side: str) -> set[tuple[str, str]]:
         """Direction and level of each cell of a side."""
@@ -377,6 +385,10 @@ class _MetricCells:
     @property
     def levels(self) -> dict[str, Level]:
         return {self._key(key): level for key, level in self._cells.levels.items()}
+
+    @property
+    def charts(self) -> dict[str, str]:
+        return {self._key(key): chart for key, chart in self._cells.charts.items()}
 
     @property
     def places(self) -> dict[str, Place]:

@@ -125,6 +125,7 @@ class Row:
     target: str
     point: dict[str, Any] | None
     direction: str | None
+    chart: str
     cells: int
     limit: float
     baseline: float | None

@@ -152,7 +152,7 @@ def _cells(row: Row, varying: Sequence[str]) -> tuple[str, ...]:
     point = row.point
     levels = ["" if point is None else level(point, name) for name in varying]
     mean = f"mean of {row.cells}" if row.cells else "mean"
-    direction = " ".join(filter(None, (row.direction, mean if point is None else "")))
+    direction = " ".join(filter(None, (row.chart or row.direction, mean if point is None else "")))
     return (
         _word(row), row.metric, row.target or "–", direction, *levels, output.value(row.unit, row.baseline),
         output.value(row.unit, row.value), _change(row.ratio, row.limit), _interval(row), row.why,

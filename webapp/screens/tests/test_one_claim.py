@@ -97,6 +97,39 @@ def test_bench_makes_the_claims_of_explore(seed: int, operator: Client) -> None:
             assert any(each["sentence"] in sentence for sentence in answer["conclusions"])
 
 
+@pytest.mark.parametrize("seed", part_of(range(6), 0, 2))
+def test_a_verdict_explore_and_bench_claim_the_same_of_two_runs(seed: int, operator: Client) -> None:
+    """Four patterns with small effects: a verdict that has both patterns of a direction in one chart claims more."""
+    chance, target = random.Random(seed), a_target(a_host("a"), "loop0")
+    speeds = {name: chance.choice((1.0, 0.97, 0.94)) for name in ("read", "randread", "write", "randwrite")}
+    for number in (1, 2):
+        lab = Lab(target, number=number)
+        for (pattern, effect), depth in product(speeds.items(), (1, 32)):
+            values = [1000 * depth * effect ** (number - 1) * chance.lognormvariate(0, 0.02) for _ in range(4)]
+            lab.measure(*values, pattern=pattern, direction=pattern.removeprefix("rand"), iodepth=depth)
+    made = operator.get("/api/v1/compare?x=matched&series=run&panel=pattern&run=1..2&baseline=1").json()
+    explored = {panel["key"]: next(one for one in panel["series"] if one["key"] == "2") for panel in made["panels"]}
+    asked = {"baseline": "run=1", "candidate": "run=2", "metric": "iops"}
+    rows = operator.get("/api/v1/verdict", asked).json()["rows"]
+    means = {row["chart"]: row for row in rows if row["point"] is None}
+    bench = operator.get("/api/v1/bench?product=run:1&product=run:2&baseline=run:1&metric=rate").json()
+    shown = {round(row["cells"][1]["ratio"], 9): row["cells"][1] for row in bench["rows"]}
+    assert means.keys() == explored.keys() == speeds.keys()
+    for pattern, series in explored.items():
+        mean = means[pattern]
+        assert mean["ratio"] == pytest.approx(series["against_baseline"]["ratio"]["value"])
+        assert (mean["conclusion"], mean["sentence"]) == (series["conclusion"], series["sentence"])
+        said = [sentence.lower().replace("bandwidth", "iops") for sentence in bench["conclusions"]]
+        assert any(series["sentence"].lower() in sentence for sentence in said)  # Bench names sequential bandwidth
+        against = [cell["against_baseline"] for cell in series["cells"]]
+        points = {round(each["ratio"]["value"], 9): each for each in against}
+        for row in (row for row in rows if row["point"] and row["point"]["pattern"] == pattern):
+            point, cell = points.pop(round(row["ratio"], 9)), shown[round(row["ratio"], 9)]
+            assert row["conclusion"] == point["conclusion"]
+            assert (cell["better"], cell["state"] == "equal") == (point["better"], point["equal"])
+        assert not points
+
+
 def test_a_verdict_matches_parts_with_equal_points_as_explore_does(operator: Client) -> None:
     """Else a cell would be a mean over both parts."""
     target = a_target(a_host("a"), "loop0")

@@ -78,7 +78,7 @@ def _rows(judged: TwoSides, names: list[str]) -> Iterator[tuple[object, ...]]:
 def _place(row: Row, judged: TwoSides, names: list[str]) -> tuple[str | None, ...]:
     """Target, levels and direction."""
     if row.cell is None:
-        return (None, *(None for _ in names), f"mean over {row.cells} cells, {row.direction}".removesuffix(", "))
+        return (None, *(None for _ in names), f"mean over {row.over}")
     key, direction = row.cell
     place = judged.places[key]
     levels = (_level(name, place.point[name]) if name in place.point else None for name in names)

@@ -52,6 +52,10 @@ CASES = {
     "A/A of five repeats": Case(repeats=5, drift=0.06),
     "A/A, hardly any tolerance": Case(repeats=5, drift=0.004, tolerance=0.1),
     "A/A of latencies, two directions": Case(metric="latency_mean", drift=0.08, patterns=("randread", "randwrite")),
+    "A/A of two patterns of a direction": Case(noise=0.03, drift=0.05, patterns=("read", "randread")),
+    "hardly slower, four patterns": Case(
+        noise=0.04, effects=(-0.12,), patterns=("read", "randread", "write", "randwrite")
+    ),
     "slower": Case(effects=(-0.2,)),
     "hardly slower": Case(effects=(-0.07,), noise=0.02),
     "faster": Case(effects=(0.2,)),
@@ -98,9 +102,9 @@ def judged(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> Sequen
 
 
 def explored(case: Case, sides: tuple[list[ResultRow], list[ResultRow]]) -> dict[str, Series]:
-    """The candidate's series of each chart by direction."""
+    """The candidate's series of each chart, by pattern."""
     query = CompareQuery(
-        x=MATCHED, series=("run",), panel="direction", metric=case.metric, baseline="1", margin=case.tolerance / 100
+        x=MATCHED, series=("run",), panel="pattern", metric=case.metric, baseline="1", margin=case.tolerance / 100
     )
     rows = [*sides[0], *sides[1]]
     matching = Matching(ResultQuery.of(ResultFilter()), ())
@@ -114,15 +118,15 @@ def agree(case: Case, chance: Random) -> Counter[str]:
     rows, seen = judged(case, sides), Counter[str]()
     charts = explored(case, sides)
     for mean in (row for row in rows if row.cell is None):
-        series = charts[mean.direction]
+        series = charts[mean.chart or case.patterns[0]]
         if case.repeats < 3:
             assert (mean.outcome, mean.conclusion, series.conclusion) == (Outcome.UNCLEAR, "none", "none")
             continue
         assert series.against_baseline is not None
         assert (mean.ratio, mean.cells) == (series.against_baseline.ratio, series.points)
         assert (mean.conclusion, mean.order, mean.sentence) == (series.conclusion, series.order, series.sentence)
-    for direction, series in charts.items():
-        own = {row.ratio: row for row in rows if row.cell and row.direction == direction and row.ratio}
+    for series in charts.values():
+        own = {row.ratio: row for row in rows if row.cell and row.ratio}
         for cell in series.cells:
             against = cell.against_baseline
             assert against is not None
