@@ -7,7 +7,7 @@ deviation of a single value comes from repeats; without them, `ASSUMED` is a noi
 measured once are stated as that: the sentence is about the table.
 
 No effect needs more than small ratios: with repeats, the bound that is stated, `HARDLY` standard errors beyond the
-largest mean, is at most `BOUND`. Without repeats, two points or more differ by at most `EQUAL`, or most of many by
+largest mean, is at most `BOUND`. Measured once, two points or more differ by at most `EQUAL`, or most of many by
 `ALIKE`.
 """
 
@@ -377,8 +377,8 @@ def _bound(charts: Charts, pair: Pair) -> float | None:
         )
         if bound <= BOUND and max(sizes) <= BOUND:
             return bound
-    if min(cell.summary.n for cell in pair.cells) >= MIN_BLOCKS:
-        return None
+    if max(cell.summary.n for cell in pair.cells) > 1:
+        return None  # the range of a few means is no bound
     if len(sizes) >= 2 and max(sizes) <= EQUAL:
         return max(sizes)
     has_many = all(len(part.ratios) >= MANY for part in pair.parts)

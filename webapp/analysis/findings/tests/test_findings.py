@@ -266,6 +266,8 @@ def test_no_difference_is_bounded_by_repeats_and_only_measured_without_them() ->
     (once,) = found(made(READ_WRITE, {"": {"A": (100, 90), "B": (101, 90)}}, x="fact.way", by="fact.backplane"))
     assert (once.kind, round(once.size, 3)) == (K.NO_EFFECT, 0.01)
     assert "stayed within 1.0 % of A" in once.sentence
+    few = [(99.9, 100.1), (90.0,)]
+    assert not found(made(READ_WRITE, {"": {"A": few, "B": few}}, x="fact.way", by="fact.backplane"))
     noisy = [(80.0, 100.0, 120.0), (40.0, 50.0, 60.0)]
     assert not found(made(READ_WRITE, {"": {"A": noisy, "B": noisy}}, x="fact.way", by="fact.backplane"))
 
