@@ -74,9 +74,21 @@ def _deviation(values: Sequence[float]) -> float:
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
-def student_t(freedom: float) -> float:
-    """The quantile that leaves 2.5 % above it."""
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+def ratio_of(values: Sequence[float], baseline: Sequence[float], *, compared: int = 1) -> Ratio:
+    """The ratio of two means of independent repeats, all above 0, with Welch's interval of the logarithms. `compared`:
+    the number of ratios that all intervals together cover (Bonferroni)."""
+    sides = [[math.log(value) for value in side] for side in (values, baseline)]
+    squares = [_deviation(side) ** 2 / len(side) for side in sides]
+    total, variance = math.fsum(sides[0]) / len(sides[0]) - math.fsum(sides[1]) / len(sides[1]), math.fsum(squares)
+    below = math.fsum(square**2 / (len(side) - 1) for square, side in zip(squares, sides, strict=True))
+    freedom = variance**2 / below if below else float(sum(map(len, sides)) - 2)
+    half = student_t(freedom, compared) * math.sqrt(variance)
+    return Ratio(math.exp(total), math.exp(total - half), math.exp(total + half))
+
+
+def student_t(freedom: float, compared: int = 1) -> float:
+    """The quantile that leaves 2.5 % above it, divided by the number of compared values."""
+    return float(stdtrit(freedom, 1 - (1 - CONFIDENCE) / 2 / compared))
 
 
 def tail(freedom: float, t: float) -> float:

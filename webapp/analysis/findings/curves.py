@@ -11,8 +11,9 @@ from statistics import linear_regression, median
 from webapp.analysis.answer import CeilingMatch, Comparison, Difference, Finding, FindingKind, Level, Mark, Sentence
 from webapp.analysis.cells import is_clear
 from webapp.analysis.claims import MIN_BLOCKS, listed
+from webapp.analysis.question import MARGIN
 from webapp.analysis.words import PERCENT, RATIO, in_sentence, label_in_sentence, shown
-from webapp.core.statistics import mean_of
+from webapp.core.statistics import Ratio, mean_of, ratio_of
 from webapp.hosts.inventory.links import Link, shared
 from webapp.results.metrics import METRICS, Metric
 
@@ -141,6 +142,22 @@ class Charts:
         same chart, if given; 0 if the noise is unknown."""
         noise = self.noise(curve)
         return noise.least(curve.counts[first], (of or curve).counts[second]) if noise else 0.0
+
+    def step(self, curve: Curve, first: int, second: int, compared: int) -> Ratio | None:
+        """The value at the second point by that at the first. With repeats at both, it has an interval, and is None if
+        its interval, corrected for so many compared steps (Bonferroni), does not exclude 1 by more than the margin;
+        also None if only one of them has repeats."""
+        cells = {cell.level: cell for cell in self.comparison.panels[curve.panel].series[curve.series].cells}
+        values = [cells[curve.levels[place]].summary.values for place in (second, first)]
+        total = curve.logs[second] - curve.logs[first]
+        if max(map(len, values)) == 1:
+            return Ratio(math.exp(total), None, None)
+        if min(map(len, values)) == 1 or min(map(min, values)) <= 0:
+            return None
+        ratio = ratio_of(*values)
+        wide = ratio_of(*values, compared=compared)
+        is_beyond = wide.low > 1 + MARGIN or wide.high < 1 / (1 + MARGIN) if wide.low and wide.high else False
+        return ratio if is_beyond else None
 
     def finding(
         self,

@@ -31,6 +31,8 @@ from webapp.analysis.findings.curves import (
 )
 from webapp.analysis.findings.plateau import plateau_of
 from webapp.analysis.findings.scaling import AT_ONCE
+from webapp.analysis.words import PERCENT, RATIO, certainty
+from webapp.core.statistics import Ratio
 
 FEWEST, MANY, TOTAL, LARGE = 4, 6, log1p(0.20), log1p(0.50)
 VERY_LARGE = log(2)  # enough for three
@@ -222,15 +224,19 @@ def _two_levels(charts: Charts) -> Iterator[Finding]:
         curve: max(TWO, SIGMAS * charts.sigma(curve.panel) * sqrt(1 / curve.counts[0] + 1 / curve.counts[1]))
         for curve in pairs
     }
+    ratios = {curve: charts.step(curve, 0, 1, len(pairs)) for curve in pairs}
     moved = [
-        curve for curve in sorted(pairs, key=lambda curve: -abs(changes[curve])) if abs(changes[curve]) >= least[curve]
+        curve
+        for curve in sorted(pairs, key=lambda curve: -abs(changes[curve]))
+        if abs(changes[curve]) >= least[curve] and ratios[curve]
     ]
     if not moved or (of_load and len(moved) == 1):
         return
-    most = [" ".join(filter(None, (charts.names([curve]), change(changes[curve])))) for curve in moved[:LISTED]]
+    most = [" ".join(filter(None, (charts.names([curve]), _sure(curve, ratios[curve])))) for curve in moved[:LISTED]]
     most += [f"{len(moved) - LISTED} more"] if len(moved) > LISTED else []
     calm = min(pairs, key=lambda curve: abs(changes[curve]))
-    others = "" if calm in moved else f"; least: {charts.names([calm])} {change(changes[calm])}"
+    is_told = calm not in moved and max(calm.counts) == 1  # a change without its interval would be a claim
+    others = f"; least: {charts.names([calm])} {change(changes[calm])}" if is_told else ""
     first, last = (charts.at(level) for level in pairs[0].levels)
     yield charts.finding(
         FindingKind.EFFECT,
@@ -240,3 +246,11 @@ def _two_levels(charts: Charts) -> Iterator[Finding]:
         level=pairs[0].levels[1],
         names="",
     )
+
+
+def _sure(curve: Curve, ratio: Ratio | None) -> str:
+    """The change from the first level to the last, of repeats with its interval: `×2.00 (95 % CI ×1.94 to ×2.06, n =
+    3)`"""
+    total = curve.logs[-1] - curve.logs[0]
+    form = PERCENT if abs(total) < log(2) else RATIO
+    return f"{change(total)} ({certainty(ratio, min(curve.counts), form)})" if ratio and ratio.low else change(total)

@@ -379,6 +379,23 @@ def test_rates_that_fall_with_load_are_a_trend_and_rising_ones_are_not() -> None
     assert K.TREND not in kinds(made((1, 2, 10), {"read": rising}, x="numjobs", by="test"))
 
 
+def test_a_change_between_two_levels_has_its_interval_and_is_not_said_without_a_certain_one() -> None:
+    def said(write: Values, read: Values = ((99, 100, 101), (399, 400, 401))) -> list[str]:
+        charts: dict[str, dict[str, Values]] = {"randread": {"A": read}, "randwrite": {"A": write}}
+        return [one.sentence for one in found(made((1, 32), charts)) if one.sentence.startswith("From ")]
+
+    certain = ((95, 100, 105), (1150, 1200, 1250))
+    assert said(certain) == [
+        "From queue depth 1 to queue depth 32, IOPS change: randwrite ×12.0 (95 % CI ×10.7 to ×13.4, n = 3), "
+        "randread ×4.00 (95 % CI ×3.90 to ×4.10, n = 3)."
+    ]
+    assert said((100, 1200), (100, 400)) == [
+        "From queue depth 1 to queue depth 32, IOPS change: randwrite ×12.0, randread ×4.00."
+    ]
+    for uncertain in (((50, 100, 400), (150, 300, 600)), ((100,), (1150, 1200, 1250)), ((20, 100), (1100, 1200))):
+        assert not said(uncertain)
+
+
 def test_learned_noise_decides_where_a_table_has_single_values() -> None:
     chart = made(READ_WRITE, {"": {"off": (100, 100), "on": (140, 100)}}, x="fact.way", by="scheduler")
     with_noise = findings(chart, METRICS["iops"], Noise(0.02, of_repeats=True))
