@@ -17,10 +17,11 @@ from webapp.analysis.equals import BLOCK
 from webapp.analysis.evidence import Line, Picture, RunFinding
 from webapp.analysis.run_findings import are_due, newest
 from webapp.analysis.seals import COMPLETE_RESULTS
+from webapp.bench.forest import telling_factors
 from webapp.bench.picking import Pair, pairs
 from webapp.bench.products import Kind
 from webapp.bench.side_by_side import Row, Selection, side_by_side
-from webapp.bench.workloads import in_words
+from webapp.bench.workloads import MAIN, in_words
 from webapp.core import formatting
 from webapp.core.answers import Question, answered, answered_or_earlier
 from webapp.core.health import readiness
@@ -196,7 +197,9 @@ def _shown(alike_pairs: Iterator[Pair]) -> Iterator[ShownPair]:
         products = tuple(offer.product for offer in pair.offers)
         page = side_by_side(Selection(products, products[0]))
         if row := _headline([row for row in page.headlines if all(row.cells)]):
-            shown = shown_row(page, row, in_words(row.workload, [BLOCK]))  # both have the same other factors
+            beside = [each.workload for group in page.groups if group.panel == row.panel for each in group.rows]
+            names = [BLOCK, *(name for name in telling_factors(beside) if name not in MAIN)]  # of other such rows
+            shown = shown_row(page, row, in_words(row.workload, names))
             names = pair.offers[0].text, pair.offers[1].text
             yield ShownPair(bench_address(products), names, shown, page.confounded)
 

@@ -197,6 +197,21 @@ def test_drives_are_compared_only_in_one_host(operator: Client, hosts: int) -> N
     assert ("worse" in card or "better" in card) is (hosts == 1)
 
 
+def test_a_compared_pair_names_the_controller_if_others_have_values(operator: Client) -> None:
+    host, version = a_host("h1"), None
+    places = [(1, 1000.0, "HBA 1"), (1, 2000.0, "HBA 2"), (2, 3000.0, "HBA 2"), (2, 6000.0, "HBA 1")]
+    drives = {number: a_drive(host, f"nvme{number}", model=f"M{number}") for number in (1, 2)}
+    for run, (number, speed, controller) in enumerate(places, 1):
+        lab = Lab(drives[number], version=version, number=run)
+        version = lab.run.version
+        facts = FACTS | {f"device.nvme{number}.controller.model": controller}
+        lab.measure(*(speed + place for place in range(3)), iodepth=1, facts=facts)
+        Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
+    page = unescape(operator.get("/").content.decode())
+    card = page.partition(COMPARED)[2].partition("</section>")[0]
+    assert "4 KiB · Controller HBA 1" in card
+
+
 def test_pairs_are_not_compared_again_for_each_request(operator: Client, queries_of: Callable[[str], int]) -> None:
     queries_of("/")
     before = queries_of("/")
