@@ -14,6 +14,7 @@ from webapp.bench.forest import varying_factors
 from webapp.bench.products import BenchRefused, Kind, Product, read_products
 from webapp.bench.side_by_side import Selection, SideBySide, read_selection
 from webapp.bench.workloads import CHOICES, MAIN, RATE
+from webapp.results.metrics import entered_metric
 
 # The pages of products.
 
@@ -92,6 +93,24 @@ def explore_address(comparison: SideBySide, answer: BenchAnswer) -> str:
     pairs += [("x", x), ("series", _DIMENSIONS.get(key, key)), ("panel", "pattern")]
     pairs += [("metric", _metric(comparison, answer)), ("baseline", comparison.matched.baseline.value)]
     return f"{reverse('explore')}?{urlencode(pairs)}"
+
+
+def other_values(comparison: SideBySide) -> tuple[str, str]:
+    """The name of a value that Bench does not compare, such as one entered by hand, if all products have it, and the
+    address where Explore compares it. Empty texts without one."""
+    kinds = {product.kind for product in comparison.products}
+    if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in comparison.products):
+        return "", ""
+    key = _SERIES[kinds.pop()]
+    of_products = [{name for row in rows for name in row.metrics} for rows in comparison.read.rows.values()]
+    shared = sorted(set.intersection(*of_products) if of_products else ())
+    found = next((metric for name in shared if (metric := entered_metric(name))), None)
+    if found is None:
+        return "", ""
+    pairs = [(key, product.value) for product in comparison.products]
+    pairs += [("metric", found.key), ("x", "imported"), ("series", _DIMENSIONS.get(key, key))]
+    pairs += [("baseline", comparison.matched.baseline.value)]
+    return found.label, f"{reverse('explore')}?{urlencode(pairs)}"
 
 
 def bench_of_series(query: CompareQuery, keys: Iterable[str]) -> str:

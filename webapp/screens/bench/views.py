@@ -39,6 +39,7 @@ from webapp.screens.arming import usable_targets
 from webapp.screens.bench.address import (
     bench_address,
     explore_address,
+    other_values,
     product_address,
     read_address,
     with_value,
@@ -255,6 +256,7 @@ class BenchContext(TypedDict):
     metrics: list[tuple[str, str, bool]]
     metric: str
     explore: str
+    other_values: tuple[str, str]  # name and address
     other_keys: list[tuple[str, str]]
     query: str
     all: str
@@ -296,6 +298,7 @@ def _context(data: QueryDict, comparison: SideBySide) -> BenchContext:
         ],
         "metric": CHOICES[comparison.selection.choice],
         "explore": explore_address(comparison, made),
+        "other_values": other_values(comparison),
         "other_keys": [(key, text) for key in data for text in data.getlist(key) if key != "at"],
         "query": data.urlencode(),
         "all": with_value(data, all="1"),

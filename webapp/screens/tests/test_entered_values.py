@@ -5,6 +5,7 @@ import json
 
 import pytest
 from django.test import Client
+from django.utils.html import escape
 
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import read_query
@@ -114,3 +115,12 @@ def test_a_wrong_value_is_refused_with_the_reason(operator: Client, changes: dic
 def test_a_viewer_may_not_enter_values(viewer: Client) -> None:
     assert viewer.post("/imports/values/", FORM).status_code in (302, 403)
     assert not Import.objects.exists()
+
+
+def test_bench_links_to_explore_that_compares_them(operator: Client) -> None:
+    operator.post("/imports/values/", FORM)
+    page = operator.get("/bench/?product=host:old&product=host:new&baseline=host:old")
+    _, address = page.context["other_values"]
+    assert "no two products have results for the same workload" not in page.content.decode()
+    assert f'<a href="{escape(address)}">compare Nightly job in Explore</a>' in page.content.decode()
+    assert "new took ×0.09 the time of old (348 min → 30 min, measured once)." in operator.get(address).content.decode()
