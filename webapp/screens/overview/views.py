@@ -198,8 +198,8 @@ def _shown(alike_pairs: Iterator[Pair]) -> Iterator[ShownPair]:
         page = side_by_side(Selection(products, products[0]))
         if row := _headline([row for row in page.headlines if all(row.cells)]):
             beside = [each.workload for group in page.groups if group.panel == row.panel for each in group.rows]
-            names = [BLOCK, *(name for name in telling_factors(beside) if name not in MAIN)]  # of other such rows
-            shown = shown_row(page, row, in_words(row.workload, names))
+            named = [BLOCK, *(name for name in telling_factors(beside) if name not in MAIN)]
+            shown = shown_row(page, row, in_words(row.workload, named))
             names = pair.offers[0].text, pair.offers[1].text
             yield ShownPair(bench_address(products), names, shown, page.confounded)
 
