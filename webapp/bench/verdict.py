@@ -462,7 +462,8 @@ class _Several(_Series):
         order = order_of([[value] for value in values], lower_is_better=row.lower_is_better)
         first = order.ranked[0].place
         others = [value for place, value in enumerate(values) if place != first]
-        leads = order.lead in (Lead.CLAIMED, Lead.SEEN) and not any(no_ratio(values[first], other) for other in others)
+        is_lead = order.lead is Lead.CLAIMED or (order.lead is Lead.SEEN and self.is_once)  # the sentence says so
+        leads = is_lead and not any(no_ratio(values[first], other) for other in others)
         return (products[first],) if leads else products
 
     @property

@@ -301,3 +301,13 @@ def test_who_leads_does_not_depend_on_the_baseline(samsung: Lab, intel: Lab) -> 
         assert made.verdict
         leads.add((made.verdict.lead, made.verdict.rest))
     assert leads == {("No product leads in random reads.", "")}
+
+
+def test_nobody_leads_if_one_product_was_measured_once(samsung: Lab, intel: Lab) -> None:
+    third = Lab(a_drive(samsung.target.host, "nvme2", model="THIRD", serial="T1"), number=3)
+    measure(samsung, [400.0])
+    measure(intel, [200.0])
+    measure(third, [100.0], (1.0,))
+    made = answered(SAMSUNG, INTEL, "THIRD")
+    assert made.verdict
+    assert (made.verdict.lead, made.verdict.pills) == ("No product leads in random reads.", ("Partly measured once",))
