@@ -17,7 +17,7 @@ from webapp.analysis.findings.curves import Noise, smoothness
 from webapp.bench.alike import PLACES
 from webapp.bench.curves import Curve
 from webapp.bench.products import Product
-from webapp.bench.workloads import MAIN, Workload
+from webapp.bench.workloads import MAIN, Workload, number_of
 from webapp.plans.points import differing, in_order, varying
 from webapp.plans.values import Value
 from worker.contract.workload import KIB
@@ -165,7 +165,7 @@ def series_of(on_plot: Sequence[Workload], shared: Sequence[Workload]) -> tuple[
     factor only. The factor is a number, and the series of the first workload on the plot is the longest one; it comes
     first. Without such a factor it is "", and each workload is alone."""
     names = telling_factors(shared)
-    numbers = [name for name in names if all(map(_is_number, levels_of(shared, name)))]
+    numbers = [name for name in names if _are_numbers(levels_of(shared, name))]
     axis, longest = "", 1
     for name in sorted(numbers, key=lambda name: name not in _LOADS):
         others = [other for other in names if other != name]
@@ -180,8 +180,17 @@ def series_of(on_plot: Sequence[Workload], shared: Sequence[Workload]) -> tuple[
     return axis, along
 
 
-def _is_number(level: Value) -> bool:
-    return isinstance(level, int | float) and not isinstance(level, bool)
+def _are_numbers(levels: Iterable[Value]) -> bool:
+    """Also texts of one unit, such as the labels `20 %` and `80 %`: they have an order."""
+    units = {_unit(level) for level in levels}
+    return len(units) == 1 and None not in units
+
+
+def _unit(level: Value) -> str | None:
+    """None if the level is no number."""
+    if isinstance(level, str):
+        return number[1] if (number := number_of(level)) else None
+    return None if isinstance(level, bool) else ""
 
 
 # Grids: all shared workloads of a pattern by two factors.

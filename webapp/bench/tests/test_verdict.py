@@ -211,7 +211,7 @@ def test_hosts_that_differ_weaken_the_verdict(samsung: Lab, intel: Lab) -> None:
 # ---- which workloads stand on the plot
 
 
-def workload(**point: int) -> Workload:
+def workload(**point: Any) -> Workload:
     return Workload(str(point), dict(point))
 
 
@@ -232,6 +232,13 @@ def test_of_many_block_sizes_three_stay_with_their_loads() -> None:
     ]  # fmt: skip
     axis, (series, *_) = series_of(chosen(alike), alike)
     assert (axis, [one.point[JOBS] for one in series]) == (JOBS, [1, 10, 40])
+
+
+def test_numbers_of_labels_are_a_series() -> None:
+    alike = [workload(block_size=4 * KIB, **{"label:fill": level}) for level in ("20 %", "80 %", "100 %")]
+    assert series_of(alike, alike) == ("label:fill", [alike])
+    engines = [workload(block_size=4 * KIB, ioengine=engine) for engine in ("psync", "io_uring")]
+    assert series_of(engines, engines) == ("", [[engine] for engine in engines])
 
 
 def test_names_of_one_family_are_told_apart() -> None:
