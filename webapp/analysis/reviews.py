@@ -8,11 +8,12 @@ from django.db import transaction
 from django.db.models import QuerySet
 from msgspec import structs
 
+from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import Review, RunFinding
 from webapp.analysis.import_findings import Conclusions, ImportFinding, findings_in, stored
 from webapp.analysis.models import FindingReview, ImportFindingReview
 from webapp.analysis.models import Review as StoredReview
-from webapp.analysis.run_answer import run_answer
+from webapp.analysis.run_answer import BETWEEN_CHARTS, RunAnswer, run_answer, run_answers, undecided_of
 from webapp.core.errors import NotFound, Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -88,6 +89,44 @@ def reviewed(of: Run | Import, findings: Iterable[Reviewed]) -> list[Reviewed]:
     """The findings of a run or an import with their reviews. One query."""
     reviews = {each.key: each for each in _reviews(of).select_related("by")}
     return [with_review(each, reviews.get(each.key)) for each in findings]
+
+
+def answer_of(run: Run) -> RunAnswer:
+    return answers_of([run])[0]
+
+
+def answers_of(runs: Iterable[Run]) -> list[RunAnswer]:
+    """In the order of the runs, with reviews: their headlines state nothing that somebody dismissed. One query more
+    than `run_answers`."""
+    listed = list(runs)
+    answers = run_answers(listed)
+    plans = {run.version.plan_id for run in listed}
+    keys = {finding.key for answer in answers for finding in answer.findings}
+    found = FindingReview.objects.filter(plan__in=plans, key__in=keys).select_related("by")
+    reviews = {(each.plan_id, each.key): each for each in found}
+    return [
+        _with_headline(
+            answer, [with_review(each, reviews.get((run.version.plan_id, each.key))) for each in answer.findings]
+        )
+        for run, answer in zip(listed, answers, strict=True)
+    ]
+
+
+def _with_headline(answer: RunAnswer, findings: Sequence[RunFinding]) -> RunAnswer:
+    answer = structs.replace(answer, findings=tuple(findings))
+    if stated := stated_in(answer):
+        return structs.replace(answer, headline=stated.sentence, claim=stated.claim)
+    if any(not each.is_dismissed for each in findings):
+        return structs.replace(answer, headline=f"{undecided_of(answer)}.", claim=undecided_of(answer))
+    return answer
+
+
+def stated_in(answer: RunAnswer) -> RunFinding | None:
+    """The finding of the headline: the first that nobody dismissed. A run whose factors have no certain difference says
+    that, if its first finding does not say more. A ratio between charts does not answer what the plan asked."""
+    first = next((each for each in answer.findings if not each.is_dismissed), None)
+    says_no_more = first is not None and first.kind in {FindingKind.UNCERTAIN, *BETWEEN_CHARTS}
+    return None if says_no_more and undecided_of(answer) else first
 
 
 def with_review(finding: Reviewed, review: StoredReview | None) -> Reviewed:

@@ -63,9 +63,9 @@ class FactorAnswer(Struct, frozen=True, kw_only=True):
 class RunAnswer(Struct, frozen=True, kw_only=True):
     """Each factor has the claims of its comparison in Explore."""
 
-    headline: str  # "" without results
-    claim: str  # of the first factor, without intervals and doubts
-    conclusion: Conclusion  # the strongest claim of the headline
+    headline: str  # of the factors; "" without results. `reviews.answer_of` states the first finding instead
+    claim: str  # of the first factor, or of that finding, without intervals and doubts
+    conclusion: Conclusion  # of the first factor
     caution: str  # of the first factor
     factors: tuple[FactorAnswer, ...]  # certain differences first, then settings and layouts
     findings: tuple[RunFinding, ...]  # the most important first
@@ -158,6 +158,12 @@ def undecided(factors: Iterable[FactorAnswer]) -> str:
     """ "" without factors."""
     labels = _labels(factors)
     return f"No certain difference between levels of {labels}" if labels else ""
+
+
+def undecided_of(answer: RunAnswer) -> str:
+    """That no factor of the plan has a certain difference; "" if one has, or none is compared."""
+    about = [each for each in answer.factors if each.factor]
+    return "" if any(each.conclusion in DIFFERENCES for each in about) else undecided(about)
 
 
 def _labels(factors: Iterable[FactorAnswer]) -> str:

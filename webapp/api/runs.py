@@ -8,12 +8,11 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from msgspec import structs
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.analysis.reviews import reviewed
-from webapp.analysis.run_answer import RunAnswer, run_answer
+from webapp.analysis.reviews import answer_of
+from webapp.analysis.run_answer import RunAnswer
 from webapp.analysis.shares import Share, shares_of
 from webapp.api.common.authentication import OPERATORS, operator
 from webapp.api.common.schemas import Input, Paged, json_of, schema_of
@@ -449,11 +448,9 @@ class ShareOut(Schema):
 
 @router.get("/runs/{number}/answer", response=schema_of(RunAnswer))
 def answer(request: HttpRequest, number: int) -> HttpResponse:
-    """What the factors do that the plan of the run varies: its headline, and a comparison for each factor. Of an open
+    """The headline of the run, its findings, and what each factor does that its plan varies. Of an open
     run, for the trials that are done."""
-    run = run_with(number)
-    whole = run_answer(run)
-    return json_of(structs.replace(whole, findings=tuple(reviewed(run, whole.findings))))
+    return json_of(answer_of(run_with(number)))
 
 
 @router.get("/runs/{number}/rounds", response=list[RoundsOut])

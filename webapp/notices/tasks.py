@@ -15,8 +15,8 @@ from django.db.models import Count, F
 from django.utils import timezone
 
 from webapp.analysis.answer import FindingKind
-from webapp.analysis.reviews import reviewed
-from webapp.analysis.run_answer import run_answer
+from webapp.analysis.reviews import answer_of
+from webapp.analysis.run_answer import RunAnswer
 from webapp.analysis.verdicts import Outcome
 from webapp.celery import app
 from webapp.core import health
@@ -112,10 +112,10 @@ def _outcome(run: Run, counts: Counter[str]) -> str:
 def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
     done, failed, cancelled = (counts[state] for state in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
     lines = [f"Run {run.number} of the plan {run.version.plan.title} {_outcome(run, counts)}.", ""]
-    answer = run_answer(run)
+    answer = answer_of(run)
     if answer.headline:
         lines.append(f"Result: {answer.headline}")
-    lines += [f"Finding: {sentence}" for sentence in _news(run) if sentence not in answer.headline]
+    lines += [f"Finding: {sentence}" for sentence in _news(answer) if sentence not in answer.headline]
     if run.reason:
         lines.append(f"Reason: {run.reason}")
     lines.append(f"Trials: {done} done, {failed} failed, {cancelled} cancelled of {run.trial_count}")
@@ -127,9 +127,9 @@ def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _news(run: Run) -> list[str]:
+def _news(answer: RunAnswer) -> list[str]:
     """The most important findings, without what a person has dismissed."""
-    valid = [each for each in reviewed(run, run_answer(run).findings) if not each.is_dismissed]
+    valid = [each for each in answer.findings if not each.is_dismissed]
     return [each.sentence for each in valid if each.kind is not FindingKind.UNCERTAIN][:FINDINGS]
 
 
@@ -139,13 +139,14 @@ def _moment(at: datetime) -> str:
 
 def _detail(run: Run, counts: Counter[str], hosts: list[str]) -> dict[str, object]:
     ended = (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED)
+    answer = answer_of(run)
     return {
         "run": run.number,
         "state": run.state,
         "reason_code": run.reason_code,
         "reason": run.reason,
-        "headline": run_answer(run).headline,
-        "findings": _news(run),
+        "headline": answer.headline,
+        "findings": _news(answer),
         "trials": {"total": run.trial_count, **{state.value: counts[state] for state in ended}},
         "hosts": hosts,
         "started_at": run.started_at.isoformat() if run.started_at else None,

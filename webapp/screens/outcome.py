@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from webapp.analysis.answer import DIFFERENCES
-from webapp.analysis.run_answer import FactorAnswer, RunAnswer, run_answers, undecided
+from webapp.analysis.evidence import RunFinding
+from webapp.analysis.reviews import answers_of, stated_in
+from webapp.analysis.run_answer import FactorAnswer, RunAnswer
 from webapp.runs.models import Run
 
 
@@ -26,11 +27,11 @@ class Outcome:
 
     says: str
     claim: str
+    stated: RunFinding | None  # whose sentence `says` is
     caution: str
     url: str
     lines: tuple[Line, ...]
     rest: tuple[Line, ...]  # those that no finding states
-    undecided: str  # that no factor of the plan has a certain difference; "" if one has, or none is compared
     failures: str  # how many trials failed, and the first reason
 
 
@@ -40,22 +41,20 @@ def outcome_of(run: Run) -> Outcome:
 
 def outcomes(runs: Sequence[Run]) -> list[Outcome]:
     """In the order of the runs."""
-    return [_outcome(run, answer) for run, answer in zip(runs, run_answers(runs), strict=True)]
+    return [_outcome(run, answer) for run, answer in zip(runs, answers_of(runs), strict=True)]
 
 
 def _outcome(run: Run, answer: RunAnswer) -> Outcome:
     lines = tuple(map(_line, answer.factors))
-    about = [factor for factor in answer.factors if factor.factor]
-    is_open = not any(factor.conclusion in DIFFERENCES for factor in about)
     sentences = [finding.sentence for finding in answer.findings]
     return Outcome(
         says=answer.headline or run.reason,
         claim=answer.claim or run.reason,
+        stated=stated_in(answer),
         caution=" ".join(filter(None, (answer.caution, answer.failures))),
         url=lines[0].url if lines else "",
         lines=lines,
         rest=tuple(line for line in lines if not any(sentence in line.text for sentence in sentences)),
-        undecided=undecided(about) if is_open else "",
         failures=answer.failures,
     )
 

@@ -117,7 +117,8 @@ def test_a_run_answers_its_question(viewer: Caller, host: Host) -> None:
     status, answer = viewer("get", "runs/1/answer")
     assert (status, [factor["factor"] for factor in answer["factors"]]) == (200, ["scheduler"])
     (factor,) = answer["factors"]
-    assert answer["headline"] == factor["text"]
+    first = answer["findings"][0]
+    assert (answer["headline"], answer["claim"]) == (first["sentence"], first["claim"])
     assert answer["conclusion"] == factor["conclusion"] != "none"
     compared = viewer("get", f"compare?{factor['query']}")[1]
     assert [series["headline"] for series in compared["panels"][0]["series"] if series["headline"]] == [factor["text"]]

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
-from webapp.analysis.run_answer import run_answer
+from webapp.analysis.reviews import answer_of
 from webapp.notices import tasks
 from webapp.notices.models import Event, Notice
 from webapp.notices.tasks import announce_ended_runs, announce_run
@@ -64,7 +64,7 @@ def test_it_has_the_headline_of_the_run() -> None:
     for scheduler, iops in (("none", 1000.0), ("kyber", 500.0)):
         lab.measure(*(iops,) * 4, scheduler=scheduler)
     Run.objects.filter(pk=lab.run.pk).update(ended_at=timezone.now())
-    headline = run_answer(lab.run).headline
+    headline = answer_of(lab.run).headline
     assert "kyber" in headline
     notice = told_of(lab.run)
     assert f"Result: {headline}" in notice.text.splitlines()

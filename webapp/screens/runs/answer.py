@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from django.utils import timezone
 
 from webapp.analysis.answer import FindingKind
-from webapp.analysis.evidence import RunFinding
-from webapp.analysis.run_answer import BETWEEN_CHARTS
 from webapp.analysis.words import PERCENT, shown
 from webapp.hosts.models import Target
 from webapp.plans.document import Order
@@ -23,24 +21,9 @@ ENOUGH_REPEATS = 3  # for a claim
 PREVIOUS_RUN = (FindingKind.CHANGED, FindingKind.UNCHANGED)
 
 
-def heading(run: Run, findings: FindingList, outcome: Outcome) -> str:
-    """The most important finding, without its interval, which stands below. A ratio between charts does not answer what
-    the plan asked, so it is no heading."""
-    stated = _finding_of_heading(findings, outcome)
-    if findings.first and stated is None:
-        return outcome.undecided
-    claim = stated.claim if stated else outcome.claim
-    if not claim:
-        return f"Run {run.number} has no valid results"
-    return as_heading(claim)
-
-
-def _finding_of_heading(findings: FindingList, outcome: Outcome) -> RunFinding | None:
-    """None if there is none, or if the heading says that nothing is decided."""
-    if not findings.first:
-        return None
-    first = findings.first[0].finding
-    return None if first.kind in BETWEEN_CHARTS and outcome.undecided else first
+def heading(run: Run, outcome: Outcome) -> str:
+    """The headline without its interval, which stands below."""
+    return as_heading(outcome.claim) if outcome.claim else f"Run {run.number} has no valid results"
 
 
 def short_names(text: str, targets: Sequence[Target]) -> str:
@@ -67,15 +50,13 @@ class Trust:
     is_good: bool
 
 
-def trust(
-    run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome, findings: FindingList
-) -> Iterator[Trust]:
+def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], outcome: Outcome) -> Iterator[Trust]:
     """Only what is known; a run without results has none. What differs from the previous run counts if the heading is
     about both. That the finding in the heading may be chance or drift is a reason not to trust it."""
+    stated = outcome.stated
     done = [trial for trial in trials if trial.state == TrialState.DONE]
     if not done:
         return
-    stated = _finding_of_heading(findings, outcome)
     repeats = max(trial.repeat for trial in done)
     is_random = run.version.document.get("order", Order.RANDOMISED) == Order.RANDOMISED
     if repeats < ENOUGH_REPEATS:

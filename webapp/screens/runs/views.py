@@ -292,14 +292,14 @@ def _answer(
 ) -> dict[str, object]:
     """Data for the head of an ended run."""
     outcome, findings = outcome_of(run), findings_of_run(run)
-    title = heading(run, findings, outcome) if run.budget is None else search_heading(searches)
+    title = heading(run, outcome) if run.budget is None else search_heading(searches)
     findings = replace(findings, first=below_heading(findings.first, title))
     return {
         "outcome": outcome,
         "findings": with_short_names(findings, targets),
         "heading": short_names(title, targets),
         # A search repeats each combination as often as it needs: its bound says what one can trust.
-        "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome, findings)),
+        "trust": [] if searches else list(trust(run, trials, settings_of_run, outcome)),
         "warnings": list(warnings(run, trials, settings_of_run, outcome)),
         "all_multiples": multiples_of(run),
         "load_maps": [(each, heat_of(each, ratios=False)) for each in load_maps(run)] if _has_map(trials) else (),

@@ -140,10 +140,12 @@ def test_a_line_without_evidence_is_grey() -> None:
     assert (chart.lines[0].colour, chart.lines[0].dots) == (None, ())
 
 
-def test_two_are_shown_and_what_is_not_certain_is_folded() -> None:
+def test_two_are_shown_and_what_is_not_certain_is_folded_unless_it_comes_first() -> None:
     shown = finding_list([a_finding("u", FindingKind.UNCERTAIN), *map(a_finding, "abcd")])
+    assert [each.finding.key for each in shown.first] == ["u", "a"]
+    assert [each.finding.key for each in shown.more] == ["b", "c", "d"]
+    shown = finding_list([a_finding("a"), a_finding("u", FindingKind.UNCERTAIN), *map(a_finding, "bc")])
     assert [each.finding.key for each in shown.first] == ["a", "b"]
-    assert [each.finding.key for each in shown.more] == ["u", "c", "d"]
     alone = finding_list([a_finding("u", FindingKind.UNCERTAIN)])
     assert [each.finding.key for each in alone.first] == ["u"]
 

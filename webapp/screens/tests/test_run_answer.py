@@ -9,17 +9,25 @@ import msgspec
 import pytest
 from django.test import Client
 
-from webapp.analysis.answer import FindingKind, Sentence
+from webapp.analysis.answer import Conclusion, FindingKind, Sentence
 from webapp.analysis.claims import listed
-from webapp.analysis.run_answer import BETWEEN_CHARTS
+from webapp.analysis.reviews import review_finding, stated_in
+from webapp.analysis.run_answer import BETWEEN_CHARTS, run_answer
+from webapp.analysis.run_findings import make_due as make_findings
+from webapp.notices.models import Notice
+from webapp.notices.tasks import announce_run
 from webapp.results.models import Result
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run, RunState, Trial, TrialState
-from webapp.screens.findings import FindingList, below_heading
+from webapp.screens.findings import as_heading, below_heading
+from webapp.screens.outcome import outcome_of
 from webapp.screens.runs.answer import heading, short_names, trust
 from webapp.screens.runs.multiples import Chart, multiples_of
+from webapp.screens.templatetags.verdicts import results_of
 from webapp.screens.trend.claims import trend_address
 from webapp.tests.factories.hosts import a_drive, a_host, a_target
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS, START, Lab
 from webapp.trends.summaries import make_due
@@ -130,26 +138,50 @@ def test_the_doubt_of_the_heading_stands_below_it(operator: Client, run: Run) ->
     finding = msgspec.structs.replace(
         first.finding, **Sentence(("bfq is 8 % slower than none", "95 % CI 7 % to 9 %, n = 3"), doubt).texts
     )
-    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
-    title = heading(run, findings, page["outcome"])
+    outcome = replace(page["outcome"], claim=finding.claim, stated=finding)
+    title = heading(run, outcome)
     assert title == "bfq is 8 % slower than none"
-    (below,) = below_heading((replace(findings.first[0], doubt="may be chance"),), title)
+    shown_first = replace(first, finding=finding, text=finding.sentence, doubt="may be chance")
+    (below,) = below_heading((shown_first,), title)
     assert (below.text.endswith(": 95 % CI 7 % to 9 %, n = 3"), below.doubt) == (True, "")
-    doubts = [
-        each.words for each in trust(run, list(run.trials.all()), (), page["outcome"], findings) if not each.is_good
-    ]
+    doubts = [each.words for each in trust(run, list(run.trials.all()), (), outcome) if not each.is_good]
     assert doubts == [doubt]
 
 
 def test_the_doubt_of_a_finding_that_is_not_in_the_heading_does_not_stand_below_it(operator: Client, run: Run) -> None:
-    page = shown(operator, run)
-    first = page["findings"].first[0]
-    texts = Sentence(("write against read: +78 % in IOPS",), "may be chance: 3 repeats do not exclude it").texts
-    finding = msgspec.structs.replace(first.finding, **texts, kind=FindingKind.RATIOS)
-    findings = FindingList((replace(first, finding=finding, text=finding.sentence),), (), ())
-    outcome = replace(page["outcome"], undecided="No certain difference between levels of I/O scheduler")
-    assert heading(run, findings, outcome) == outcome.undecided
-    assert all(each.is_good for each in trust(run, list(run.trials.all()), (), outcome, findings))
+    doubtful = Sentence(("write against read: +78 % in IOPS",), "may be chance: 3 repeats do not exclude it").texts
+    answer = run_answer(run)
+    ratio = msgspec.structs.replace(answer.findings[0], **doubtful, kind=FindingKind.RATIOS)
+    (factor,) = answer.factors
+    factor = msgspec.structs.replace(factor, conclusion=Conclusion.NONE)
+    assert stated_in(msgspec.structs.replace(answer, findings=(ratio,))) == ratio
+    assert stated_in(msgspec.structs.replace(answer, findings=(ratio,), factors=(factor,))) is None
+    outcome = replace(shown(operator, run)["outcome"], stated=None)
+    assert all(each.is_good for each in trust(run, list(run.trials.all()), (), outcome))
+
+
+def test_one_headline_of_a_run_also_after_its_finding_was_dismissed(operator: Client, run: Run) -> None:
+    """Page, list, API, notice and schedules state the same finding."""
+    a_subscription()
+    person, claims = a_user("ann"), []
+    for _ in range(2):
+        page, answer = shown(operator, run), operator.get(f"/api/v1/runs/{run.number}/answer").json()
+        first = page["findings"].first[0].finding
+        assert (answer["headline"], answer["claim"], outcome_of(run).says) == (
+            first.sentence, first.claim, first.sentence,
+        )  # fmt: skip
+        assert page["heading"].startswith(as_heading(first.claim).removesuffix(" …").split("storage1")[0])
+        make_findings(60)
+        assert results_of([run])[run.pk] == first.sentence
+        Run.objects.filter(pk=run.pk).update(announced_at=None)
+        Notice.objects.all().delete()
+        assert announce_run(run.pk)
+        notice = Notice.objects.get()
+        assert f"Result: {first.sentence}" in notice.text.splitlines()
+        assert notice.payload["detail"]["headline"] == first.sentence
+        claims.append(first.claim)
+        review_finding(of=run, key=first.key, verdict="dismissed", reason="", by=person)
+    assert claims[0] != claims[1]
 
 
 def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from webapp.plans.models import PlanVersion
 from webapp.plans.services import delete_plan
 from webapp.schedules.models import Schedule, Trigger
 from webapp.schedules.services import switch_off, switch_on
+from webapp.screens.outcome import outcome_of
 from webapp.screens.tests.schedule_pages import ended, missed, page_of, posted
 from webapp.tests.factories.hosts import a_host, storage1_scratch
 from webapp.tests.factories.people import a_user
@@ -43,7 +45,8 @@ def test_the_list_says_when_on_what_and_what_came_of_it(operator: Client, nightl
     assert "At 22:00 every day (Europe/Berlin)" in page
     assert "storage1/scratch" in page
     assert f'href="/runs/{run.number}/"' in page
-    assert "psync" in page  # the headline of the run
+    assert outcome_of(run).says
+    assert outcome_of(run).says in unescape(page)
     assert 'role="switch" aria-checked="true"' in page
     assert "Times in UTC" in page
 
