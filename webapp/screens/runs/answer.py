@@ -1,6 +1,7 @@
 """The head of the page of an ended run: its answer, what one can trust, and what needs a look."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils import timezone
@@ -54,15 +55,17 @@ def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], out
     """Only what is known; a run without results has none. What differs from the previous run counts if the heading is
     about both. That the finding in the heading may be chance or drift is a reason not to trust it."""
     stated = outcome.stated
-    done = [trial for trial in trials if trial.state == TrialState.DONE]
-    if not done:
+    if not (repeats := _repeats(run, trials)):
         return
-    repeats = max(trial.repeat for trial in done)
+    least, most = min(repeats), max(repeats)
     is_random = run.version.document.get("order", Order.RANDOMISED) == Order.RANDOMISED
-    if repeats < ENOUGH_REPEATS:
-        yield Trust("measured once: no claims" if repeats == 1 else f"{repeats} repeats: too few for claims", False)
+    words = f"{most} repeats" if least == most else f"{least} to {most} repeats"
+    if most == 1:
+        yield Trust("measured once: no claims", is_good=False)
+    elif least < ENOUGH_REPEATS:
+        yield Trust(f"{words}: too few for {'claims' if most < ENOUGH_REPEATS else 'some claims'}", is_good=False)
     else:
-        yield Trust(f"{repeats} repeats, {'random order' if is_random else 'in listed order'}", is_random)
+        yield Trust(f"{words}, {'random order' if is_random else 'in listed order'}", is_random)
     if outcome.lines:
         of_runs = stated.caution if stated and stated.kind in PREVIOUS_RUN else ""
         cautions = any([*(line.caution for line in outcome.lines), of_runs])
@@ -72,6 +75,14 @@ def trust(run: Run, trials: Sequence[Trial], settings: Sequence[SettingRow], out
     if settings:
         troubled = any(row.trouble for row in settings)
         yield Trust("settings not restored" if troubled else "settings restored", not troubled)
+
+
+def _repeats(run: Run, trials: Sequence[Trial]) -> Collection[int]:
+    """The number of valid repeats at each measured point."""
+    valid = [
+        trial for trial in trials if trial.state == TrialState.DONE and not (trial.invalid_reason or run.invalid_reason)
+    ]
+    return Counter((trial.target_id, trial.part, trial.point_key) for trial in valid).values()
 
 
 @dataclass(frozen=True)

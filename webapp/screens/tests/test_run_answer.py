@@ -189,6 +189,15 @@ def test_what_one_can_trust_stands_below_the_heading(operator: Client, run: Run)
     assert reasons == {"6 repeats, random order": True, "nothing else differs": True}
 
 
+def test_the_point_with_the_fewest_valid_repeats_counts(operator: Client, run: Run) -> None:
+    few = list(run.trials.filter(point__iodepth=16))
+    Trial.objects.filter(pk__in=[trial.pk for trial in few if trial.repeat > 2]).update(state=TrialState.CANCELLED)
+    Trial.objects.filter(pk__in=[trial.pk for trial in few if trial.repeat == 2]).update(invalid_reason="cable")
+    assert "1 to 6 repeats: too few for some claims" in [each.words for each in shown(operator, run)["trust"]]
+    mark_run(run=run, reason="wrong cable", by=a_user("ann"))
+    assert shown(operator, run)["trust"] == []
+
+
 def test_what_differs_from_the_previous_run_counts_if_the_heading_is_about_both(operator: Client, db: None) -> None:
     nights = Nights(a_version(), a_target(a_host("a"), "loop0"))
     nights.run(1000, 2000, 4000)
