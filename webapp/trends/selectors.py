@@ -132,16 +132,23 @@ def _rows(run_id: UUID | None, target_id: UUID) -> list[ResultRow]:
 
 def outcomes_on(runs: Iterable[Run], target: Target | None = None) -> dict[UUID, Outcome]:
     """The most serious outcome of each run over its targets, or that at `target`; runs without a baseline are missing.
+    At most five queries."""
+    outcomes: dict[UUID, Outcome] = {}
+    order = list(Outcome)
+    for (run_id, at), outcome in outcomes_at(runs).items():
+        if target is None or at == target.pk:
+            outcomes[run_id] = min(outcome, outcomes.get(run_id, outcome), key=order.index)
+    return outcomes
+
+
+def outcomes_at(runs: Iterable[Run]) -> dict[tuple[UUID, UUID], Outcome]:
+    """By run and target, where there is a baseline.
 
     At most five queries, and the results of runs that this process has not judged since they or their baseline changed.
     Runs with the same baseline are judged one after another, so that an import is read once.
     """
     ended = {run.pk: run for run in runs if run.state in ENDED_RUN_STATES}
-    judged = [
-        (run_id, baseline)
-        for run_id, baseline in _judged_by(ended.values())
-        if target is None or baseline.target_id == target.pk
-    ]
+    judged = _judged_by(ended.values())
     if not judged:
         return {}
     known = {baseline for _, baseline in judged}
@@ -149,14 +156,12 @@ def outcomes_on(runs: Iterable[Run], target: Target | None = None) -> dict[UUID,
         {run_id for run_id, _ in judged} | {baseline_of.run_id for baseline_of in known if baseline_of.run_id}
     )
     imports = _import_seals({baseline_of.imported_id for baseline_of in known if baseline_of.imported_id})
-    outcomes: dict[UUID, Outcome] = {}
-    order = list(Outcome)
+    outcomes: dict[tuple[UUID, UUID], Outcome] = {}
     for run_id, baseline in sorted(judged, key=lambda pair: pair[1].pk):
         mine, theirs = seals.get((run_id, baseline.target_id), 0), imports.get(baseline.imported_id, 0)
         if baseline.run_id:
             theirs = seals.get((baseline.run_id, baseline.target_id), 0)
-        outcome = _outcome(run_id, baseline, baseline.set_at, mine, theirs)
-        outcomes[run_id] = min(outcome, outcomes.get(run_id, outcome), key=order.index)
+        outcomes[run_id, baseline.target_id] = _outcome(run_id, baseline, baseline.set_at, mine, theirs)
     return outcomes
 
 

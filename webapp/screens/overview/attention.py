@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import RunFinding
+from webapp.analysis.question import MARGIN
 from webapp.analysis.run_findings import findings_of
 from webapp.analysis.trial_metrics import metric_named
+from webapp.analysis.verdicts import Outcome
 from webapp.analysis.words import PERCENT, shown
 from webapp.results.models import KernelLine
 from webapp.runs.models import Run, RunState
@@ -23,11 +25,14 @@ from webapp.screens.findings import as_heading
 from webapp.screens.hosts.views import HostRow
 from webapp.screens.trend.charts import Scale, Sparkline, sparkline
 from webapp.screens.trend.claims import change_of, changes, noun, number, sentence, trend_address, unchanged
+from webapp.trends.selectors import outcomes_at
 from webapp.trends.summaries import Row, State, worst_by_target
 
 CARDS = 3
 PHRASES = 3  # of the heading
 SINCE = timedelta(hours=24)
+LOOK = timedelta(days=7)  # for which a run needs a look that fails, or after which a drive stays slower
+MOST_RUNS = 500
 PICTURE = (148, 60)  # px
 WORSE = (State.FROZE, State.SLOWER, State.WORSE)
 
@@ -57,16 +62,21 @@ class Situation:
 
 
 def situation(trends: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> Situation:
-    """`trends`: all of them; the worst of each target is shown. At most eight queries."""
+    """`trends`: all of them; the worst of each target is shown. At most 16 queries."""
     rows = worst_by_target(trends)
     since = timezone.now() - SINCE
     away = [each for each in hosts if each.presence.state == "lost"]
     missed, late, failed = list(missed_since(since)[:100]), list(_late()[:100]), list(_failed(since)[:100])
     errors = list(_with_storage_errors(since)[:100])
-    worse = _worse([row.newest_run for row in trends if row.summary.state is State.SHORT], since)
+    recent = list(_recent(trends))
+    losses, failing = _losses(trends, recent), _failing(trends, recent)
+    worse = [loss for loss in losses if loss.is_newest]
+    lasting = [loss for loss in losses if not loss.is_newest]
     phrases = [
         *changes(rows, WORSE),
         *_counted(len(worse), "run was worse than the run before it", "runs were worse than the runs before them"),
+        *_counted(len(lasting), "drive is still slower than before", "drives are still slower than before"),
+        *_counted(len(failing), "run fails against its baseline", "runs fail against their baselines"),
         *_counted(len(away), "host is away", "hosts are away"),
         *_counted(len(errors), "run had storage errors", "runs had storage errors"),
         *_counted(len(failed), "run failed", "runs failed"),
@@ -76,7 +86,9 @@ def situation(trends: Sequence[Row], hosts: Sequence[HostRow], scale: Scale) -> 
     changed = [row for state in WORSE for row in rows if row.summary.state is state]
     groups: list[list[Card]] = [
         [_of_trend(row, scale) for row in changed],
-        [_of_finding(finding) for finding in worse],
+        [_of_finding(loss.finding) for loss in worse],
+        [_of_loss(loss) for loss in lasting],
+        [_of_failing(row) for row in failing],
         [_of_host(row) for row in away],
         [_of_run(run, "Errors", "storage errors in the kernel log") for run in errors],
         [_of_run(run, "Failed", "no trial was completed") for run in failed],
@@ -148,6 +160,19 @@ def _of_finding(finding: RunFinding) -> Card:
     return Card("slower", "▼", "Worse", f"Run {finding.run}", address, detail)
 
 
+def _of_loss(loss: "Loss") -> Card:
+    doubt = loss.finding.doubt.partition(":")[0]
+    return Card(
+        "slower", "▼", "Worse", loss.target, reverse("run", args=[loss.finding.run]),
+        ", ".join(filter(None, (loss.words, doubt))),
+    )  # fmt: skip
+
+
+def _of_failing(row: Row) -> Card:
+    address = reverse("run", args=[row.newest_run])
+    return Card("slower", "✕", "Fails", str(row.target), address, f"run {row.newest_run} fails against its baseline")
+
+
 def _of_host(row: HostRow) -> Card:
     words = f"{row.listed} target{'s' if row.listed != 1 else ''}"
     return Card("away", "○", "Away", row.host.slug, reverse("host", args=[row.host.slug]), words, row.host.last_seen_at)
@@ -163,25 +188,91 @@ def _of_occurrence(occurrence: Occurrence, kind: str, at: datetime | None) -> Ca
     return Card("away", "○", kind, f"{occurrence.schedule.name}{host}", address, at=at)
 
 
-def _worse(newest: Sequence[int], since: datetime) -> list[RunFinding]:
-    """Of each of these runs, the first claimed change for the worse since its previous run. A trend with enough runs
-    judges its newest run itself."""
-    ended = Run.objects.filter(number__in=newest, ended_at__gte=since, invalid_reason="").order_by("-ended_at")
-    listed = list(ended)
-    findings_by_run = findings_of(listed)
-    first = (next(filter(_is_worse, findings_by_run.get(run.number, ())), None) for run in listed)
-    return [finding for finding in first if finding]
+def _recent(trends: Sequence[Row]) -> QuerySet[Run]:
+    """Valid runs of these trends that need a look if they are worse, the newest first."""
+    plans = {row.plan.pk for row in trends}
+    ended = Run.objects.filter(version__plan__in=plans, ended_at__gte=timezone.now() - LOOK, invalid_reason="")
+    return ended.select_related("version").order_by("-ended_at")[:MOST_RUNS]
 
 
-def _is_worse(finding: RunFinding) -> bool:
-    """By the mean of the ratios that are drawn as evidence."""
+@dataclass(frozen=True)
+class Loss:
+    """A change for the worse that no later run of its trend took back. `finding` is the first that states it; `change`
+    is that of the logarithm up to the newest run, with losses below 0."""
+
+    target: str
+    finding: RunFinding
+    change: float
+    is_newest: bool  # the newest run has it, and no run before
+
+    @property
+    def words(self) -> str:
+        """“73 % slower since run 2”"""
+        metric = metric_named(self.finding.picture.metric) if self.finding.picture else None
+        since = f"since run {self.finding.run}"
+        if metric and metric.lower_is_better:
+            return f"{metric.label} {shown(math.exp(-self.change), PERCENT)} {since}"
+        return f"{shown(math.exp(self.change), PERCENT).lstrip('−')} slower {since}"
+
+
+def _losses(trends: Sequence[Row], recent: Sequence[Run]) -> list[Loss]:
+    """Of trends with too few runs to judge their newest run themselves. A run at several targets counts once."""
+    short = [row for row in trends if row.summary.state is State.SHORT]
+    found = findings_of(recent) if short else {}
+    losses: dict[tuple[object, int], Loss] = {}
+    for row in short:
+        findings = [
+            finding
+            for run in reversed(recent)
+            if run.version.plan_id == row.plan.pk
+            for finding in found.get(run.number or 0, ())
+            if str(row.target) in finding.targets
+        ]
+        if loss := _loss(row, findings):
+            losses.setdefault((row.plan.pk, loss.finding.run), loss)
+    return list(losses.values())
+
+
+def _loss(row: Row, findings: Sequence[RunFinding]) -> Loss | None:
+    """`findings`: of the runs of the trend, the oldest first. The first change of each run counts, and of later runs
+    that of the same metric."""
+    first, total, run = None, 0.0, 0
+    for finding in findings:
+        change = _change(finding)
+        metric = finding.picture.metric if finding.picture else ""
+        if change is None or finding.run == run or (first and first.picture and first.picture.metric != metric):
+            continue
+        run = finding.run
+        if first is None and change > 0:
+            continue
+        first, total = first or finding, total + change
+        if total > -math.log1p(MARGIN):
+            first, total = None, 0.0
+    return Loss(str(row.target), first, total, first.run == row.newest_run) if first else None
+
+
+def _change(finding: RunFinding) -> float | None:
+    """The mean logarithm of the ratios that are drawn as evidence of a change, with losses below 0."""
     picture = finding.picture
     if finding.kind is not FindingKind.CHANGED or finding.is_dismissed or not picture:
-        return False
+        return None
     marked = (line.values[line.first : line.last + 1] for line in picture.lines
               if line.first is not None and line.last is not None)  # fmt: skip
     logs = [math.log(value) for values in marked for value in values if value]
-    return bool(logs) and (fmean(logs) < 0) != metric_named(picture.metric).lower_is_better
+    sign = -1 if metric_named(picture.metric).lower_is_better else 1
+    return sign * fmean(logs) if logs else None
+
+
+def _failing(trends: Sequence[Row], recent: Sequence[Run]) -> list[Row]:
+    """Trends whose newest run fails against the baseline of its target."""
+    newest = {row.newest_run for row in trends}
+    runs = {run.number: run for run in recent if run.number in newest}
+    outcomes = outcomes_at(runs.values())
+    return [
+        row
+        for row in trends
+        if row.newest_run in runs and outcomes.get((runs[row.newest_run].pk, row.target.pk)) is Outcome.FAILS
+    ]
 
 
 def _late() -> QuerySet[Occurrence]:

@@ -10,6 +10,9 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.analysis import run_findings
+from webapp.analysis.answer import FindingKind
+from webapp.analysis.reviews import review_finding
+from webapp.analysis.run_answer import run_answer
 from webapp.core import health
 from webapp.core.models import Role
 from webapp.hosts.models import Host
@@ -17,7 +20,7 @@ from webapp.imports.references import reading
 from webapp.imports.references.reading import load_references
 from webapp.plans.models import PlanVersion
 from webapp.results.models import Import, KernelLine, Result, known
-from webapp.results.validity import mark_trial, trust_trial
+from webapp.results.validity import mark_run, mark_trial, trust_trial
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.screens.outcome import outcome_of
@@ -30,6 +33,7 @@ from webapp.tests.factories.results import FACTS, Lab, finish_run
 from webapp.tests.factories.runs import first_look_run, start_trial
 from webapp.tests.factories.schedules import a_schedule
 from webapp.trends.models import TrendSummary
+from webapp.trends.services import set_baseline
 from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
 
@@ -104,7 +108,7 @@ def test_reads_and_writes_are_told_separately_and_those_with_one_claim_together(
         up = 1 if result.point["ioengine"] == "psync" else -1
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.001) * up * (known(result.trial).repeat - 2))
         result.save(update_fields=["iops"])
-    says = outcome_of(run).says
+    says = run_answer(run).headline
     together, alone = re.split(r"(?<=\.) ", says)
     assert together == "randread, read and write: psync differs from io_uring by less than 5 % in IOPS (n = 3)."
     assert alone.startswith("randwrite: psync and io_uring showed no certain difference in IOPS (")
@@ -349,8 +353,56 @@ def test_a_run_that_is_worse_than_the_one_before_needs_a_person(operator: Client
     assert heading(page) == said
     card = page.partition('aria-label="Needs attention"')[2].partition("</section>")[0]
     assert ("Run 2 is 20 % slower" in card and "may be chance" in card) is (newest < 1000)
-    Run.objects.filter(number=nights.count).update(ended_at=timezone.now() - timedelta(days=2))
+    Run.objects.filter(number=nights.count).update(ended_at=timezone.now() - timedelta(days=8))
     assert heading(operator.get("/").content.decode()) == "Nothing needs you"
+
+
+def short_trend(*levels: float) -> list[Run]:
+    """A run in each hour of the last hours, with findings."""
+    nights = nightly("storage1", "nvme0")
+    runs = [nights.run(level, 2 * level, 4 * level) for level in levels]
+    start = timezone.now() - timedelta(hours=len(runs))
+    for place, run in enumerate(runs):
+        at = start + timedelta(hours=place)
+        Run.objects.filter(pk=run.pk).update(started_at=at, ended_at=at + timedelta(minutes=30))
+    make_due(60)
+    run_findings.make_due(60)
+    return runs
+
+
+def needed(client: Client) -> str:
+    """The cards, in one line."""
+    page = client.get("/").content.decode()
+    return " ".join(page.partition('aria-label="Needs attention"')[2].partition("</section>")[0].split())
+
+
+def test_a_drive_that_stays_slower_needs_a_look(operator: Client) -> None:
+    runs = short_trend(1000.0, 250.0, 250.0)
+    assert heading(operator.get("/").content.decode()) == "One drive is still slower than before"
+    assert "storage1/nvme0" in needed(operator)
+    assert "75 % slower since run 2" in needed(operator)
+    (finding,) = [each for each in run_findings.findings_of(runs)[2] if each.kind is FindingKind.CHANGED]
+    review_finding(of=runs[1], key=finding.key, verdict="dismissed", reason="", by=a_user("ann"))
+    assert heading(operator.get("/").content.decode()) == "Nothing needs you"
+
+
+def test_a_loss_that_a_later_run_took_back_needs_nobody(operator: Client) -> None:
+    short_trend(1000.0, 250.0, 1000.0)
+    assert heading(operator.get("/").content.decode()) == "Nothing needs you"
+
+
+def test_a_loss_that_was_taken_back_in_part_is_what_is_left(operator: Client) -> None:
+    short_trend(1000.0, 250.0, 500.0)
+    assert "50 % slower since run 2" in needed(operator)
+
+
+def test_a_run_that_fails_against_its_baseline_needs_a_person(operator: Client) -> None:
+    runs = short_trend(1000.0, 800.0)
+    target = runs[0].targets.get()
+    set_baseline(run=runs[0], target=target, tolerances={"iops": 5.0}, by=a_user("ann"))
+    run_findings.make(runs[1])
+    assert heading(operator.get("/").content.decode()) == "One run fails against its baseline"
+    assert "run 2 fails against its baseline" in needed(operator)
 
 
 def test_a_host_that_is_away_is_named_and_its_drives_are_not_steady(operator: Client) -> None:
