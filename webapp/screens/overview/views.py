@@ -82,8 +82,8 @@ class Item:
 
 @dataclass(frozen=True)
 class News:
-    """`ended`: runs of the last day. `is_old`: the findings are of the days before. `are_due`: others are being
-    made, because their runs have just ended or the rules have changed."""
+    """`ended`: runs of the last day, also invalid ones, as on the page Runs. `is_old`: the findings are of the days
+    before. `are_due`: others are being made, because their runs have just ended or the rules have changed."""
 
     items: tuple[Item, ...]
     ended: int
@@ -94,7 +94,7 @@ class News:
 def news() -> News:
     """At most eight queries."""
     now = timezone.now()
-    ended = Run.objects.filter(ended_at__gte=now - SINCE, invalid_reason="").count()
+    ended = Run.objects.filter(ended_at__gte=now - SINCE).count()
     items = _items(now - SINCE)
     is_old = not items
     return News(items or _items(now - AGO), ended, is_old, are_due(now - (AGO if is_old else SINCE)))

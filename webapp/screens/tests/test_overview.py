@@ -405,6 +405,13 @@ def test_a_run_that_fails_against_its_baseline_needs_a_person(operator: Client) 
     assert "run 2 fails against its baseline" in needed(operator)
 
 
+def test_the_runs_of_the_last_day_are_as_many_as_on_the_page_runs(operator: Client) -> None:
+    runs = short_trend(1000.0, 1000.0)
+    mark_run(run=runs[1], reason="wrong cable", by=a_user("ann"))
+    assert ">2 runs</a>" in operator.get("/").content.decode()
+    assert heading(operator.get("/runs/").content.decode()) == "Two runs ended in the last 24 hours"
+
+
 def test_a_host_that_is_away_is_named_and_its_drives_are_not_steady(operator: Client) -> None:
     nightly("db1", "nvme0", *STEADY)
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
