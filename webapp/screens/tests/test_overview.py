@@ -315,8 +315,10 @@ def test_a_gradual_loss_needs_a_person_and_noise_is_not_called_steady(operator: 
     assert "gradually over 30 runs" in page
     assert "storage1/scratch −44 %" in page
     assert "as fast as before" not in page
-    listed = operator.get("/trends/").content.decode()
+    response = operator.get("/trends/")
+    listed = response.content.decode()
     assert heading(listed) == "One drive got slower"
+    assert [row.at for row in response.context["changed"]] == [None]
     assert "1 without a certain change" in listed
     trend = operator.get("/trends/?plan=nightly&target=storage1/scratch").content.decode()
     assert "−44 % gradually over 30 runs" in " ".join(heading(trend).split())

@@ -132,7 +132,7 @@ def trend_row(row: Row, scale: Scale, width: int, height: int) -> TrendRow:
         value=summary.text,
         spark=sparkline(summary, scale, width=width, height=height),
         change=f"{sign} {change.size}" if change else "",
-        at=summary.step.at if summary.step else None,
+        at=summary.step.at if summary.step and not summary.step.over else None,
         cause=change.cause if change else "",
         too_few=f"too few runs ({runs} of {MIN_RUNS})" if runs < MIN_RUNS else "",
         spread=f"± {100 * summary.spread:.1f} %" if summary.spread is not None else "–",
