@@ -1,4 +1,5 @@
-"""The values of each cell in the runs of a plan at a target. A cell is a point and a direction."""
+"""The values of each cell in the runs of a plan at a target. A cell is a point and a direction; if several parts of the
+plan have the point, each part has a cell."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -30,20 +31,20 @@ from webapp.runs.states import ENDED_RUN_STATES
 
 MAX_RUNS = 100  # the latest
 
-Cell = tuple[str, str]  # point key and direction
+Cell = tuple[str, str, str]  # point key, direction, and its part if several parts of the plan have the point, else ""
 
 
 class RunValues(msgspec.Struct, frozen=True):
-    """Valid values above 0 of one run, by cell and repeat: their mean, if several parts of the plan have the point.
-    Cells are in the order of their last trials. `planned` are the keys of its points; `results` has the id of a result
-    at each measured one; `observed` the points of each configuration, as its digest and the engine's version;
-    `invalid` counts results left out of each cell, and `zeros` values of 0."""
+    """Valid values above 0 of one run, by cell and repeat: their mean, if a repeat has several. Cells are in
+    the order of their last trials. `planned` are the keys of its points; `results` has the id of a result at each
+    measured one; `observed` the points of each configuration, as its digest and the engine's version;
+    `invalid` counts results left out by point key and direction, and `zeros` values of 0."""
 
     planned: frozenset[str] = frozenset()
     cells: dict[Cell, dict[int, float]] = {}
     results: dict[str, int] = {}
     observed: dict[tuple[str, str], frozenset[str]] = {}
-    invalid: dict[Cell, int] = {}
+    invalid: dict[tuple[str, str], int] = {}
     zeros: dict[Cell, int] = {}
 
 
@@ -80,7 +81,7 @@ def ended_runs(plan: Plan, target: Target) -> list[Run]:
 
 
 def read_history(runs: Sequence[Run], target: Target, metric: Metric) -> History:
-    """Of these runs, oldest first. The values of each run are stored until the run changes (`core.answers`). Five
+    """Of these runs, oldest first. The values of each run are stored until the run changes (`core.answers`). Six
     queries if a run has changed, else one; points that are new to this process take one more."""
     texts = (str(target.pk), metric.key)
     scopes = {str(run.pk): scope_of_run(run.pk) for run in runs}
@@ -96,9 +97,10 @@ def _values(target: UUID, metric: Metric, runs: Sequence[str]) -> dict[str, RunV
     cells: dict[str, dict[Cell, dict[int, list[float]]]] = {run: {} for run in runs}
     newest: dict[str, dict[Cell, int]] = {run: {} for run in runs}
     zeros: dict[str, Counter[Cell]] = {run: Counter() for run in runs}
+    in_parts = _in_several_parts(ids, target)
     for key, direction, *measured in _cells(ids, target, metric):
-        cell = key, direction
-        for run, repeat, value, id_ in zip(*measured, strict=True):
+        for run, part, repeat, value, id_ in zip(*measured, strict=True):
+            cell = key, direction, part if (run, key) in in_parts else ""
             newest[str(run)][cell] = id_
             if value == 0:
                 zeros[str(run)][cell] += 1
@@ -111,7 +113,7 @@ def _values(target: UUID, metric: Metric, runs: Sequence[str]) -> dict[str, RunV
                 cell: {repeat: fmean(values) for repeat, values in cells[run][cell].items()}
                 for cell in sorted(cells[run], key=newest[run].__getitem__)
             },
-            results={key: id_ for (key, _), id_ in newest[run].items()},
+            results={key: id_ for (key, *_), id_ in newest[run].items()},
             observed=observed[run],
             invalid=invalid[run],
             zeros=dict(zeros[run]),
@@ -139,9 +141,16 @@ def _of_streams(point: Point) -> set[str]:
     return {point_key(result_point(point, name)) for name in here}
 
 
-def _invalid(runs: Sequence[UUID], target: UUID) -> dict[str, dict[Cell, int]]:
-    """The number of invalid results of each cell."""
-    invalid: dict[str, dict[Cell, int]] = {str(run): {} for run in runs}
+def _in_several_parts(runs: Sequence[UUID], target: UUID) -> set[tuple[UUID, str]]:
+    """The runs and points that several parts of the plan have."""
+    results = Result.objects.filter(run__in=runs, target=target).order_by()
+    counts = results.values("run", "point_key").annotate(parts=Count("trial__part", distinct=True))
+    return set(counts.filter(parts__gt=1).values_list("run", "point_key"))
+
+
+def _invalid(runs: Sequence[UUID], target: UUID) -> dict[str, dict[tuple[str, str], int]]:
+    """The number of invalid results of each point and direction."""
+    invalid: dict[str, dict[tuple[str, str], int]] = {str(run): {} for run in runs}
     results = Result.objects.filter(run__in=runs, target=target, invalid=True).order_by()
     counts = results.values_list("run", "point_key", "direction").annotate(Count("pk"))
     for run, key, direction, count in counts:
@@ -160,12 +169,13 @@ def _observed(runs: Sequence[UUID], target: UUID) -> dict[str, dict[tuple[str, s
 
 def _cells(runs: Sequence[UUID], target: UUID, metric: Metric) -> QuerySet[Any, Any]:
     """A row for each cell, because a hundred runs have 50,000 results: its point key, its direction, and arrays of run,
-    repeat, value and id of the results, the oldest first."""
+    part, repeat, value and id of the results, the oldest first."""
     value = F(metric.column) if metric.column else Cast(KeyTextTransform(metric.key, "metrics"), FloatField())
     results = Result.objects.filter(run__in=runs, target=target, invalid=False).annotate(own=value)
     cells = results.filter(own__gte=0).order_by().values_list("point_key", "direction")
     return cells.annotate(
         runs=ArrayAgg("run", order_by="pk"),
+        parts=ArrayAgg("trial__part", order_by="pk"),
         repeats=ArrayAgg("repeat", order_by="pk"),
         values=ArrayAgg("own", order_by="pk"),
         ids=ArrayAgg("pk", order_by="pk"),

@@ -147,7 +147,7 @@ def summarise(plan: Plan, target: Target) -> Summary | None:
     runs = ended_runs(plan, target)
     metric = _metric(runs[-1:], target)
     history = read_history(runs, target, metric)
-    keys = frozenset(key for run in history.runs for key, _ in run.values.cells)
+    keys = frozenset(key for run in history.runs for key, *_ in run.values.cells)
     target_trend = trend(history, metric, keys)
     return _summary(target_trend, target) if target_trend.runs else None
 

@@ -127,6 +127,7 @@ class CellTrend:
 
     point: Point
     direction: str
+    part: str  # of the plan, if several have the point
     first: float
     last: float
 
@@ -196,7 +197,7 @@ def trend(history: History, metric: Metric, keys: Set[str], direction: str = "")
         elif why is not None:
             complete.append(run_history)
     comparable, common = _shared(complete, keys, direction, left_out)
-    changed = changes(facts_of(comparable, {key for key, _ in common}))
+    changed = changes(facts_of(comparable, {key for key, *_ in common}))
     runs = [
         _value(run_history, common, metric, observed) for run_history, observed in zip(comparable, changed, strict=True)
     ]
@@ -217,13 +218,13 @@ def trend(history: History, metric: Metric, keys: Set[str], direction: str = "")
 def _why_left_out(run_history: RunHistory, keys: Collection[str], direction: str) -> str | None:
     """ "" if the run is complete; None if it did not plan any of these points."""
     wanted = run_history.values.planned.intersection(keys)
-    measured = {key for key, _ in _cells(run_history, keys, direction)}
+    measured = {key for key, *_ in _cells(run_history, keys, direction)}
     if not wanted:
         return None
     if not measured:
         return NO_VALUES
     # A point may lack the chosen direction altogether, so only points without any value count as missing.
-    missing = wanted - measured if not direction else wanted - {key for key, _ in run_history.values.cells}
+    missing = wanted - measured if not direction else wanted - {key for key, *_ in run_history.values.cells}
     return INCOMPLETE if missing else ""
 
 
@@ -290,8 +291,8 @@ def _steps(runs: Sequence[RunValue]) -> list[Step]:
 
 
 def _cell_trend(cell: Cell, comparable: Sequence[RunHistory], points: Mapping[str, Point]) -> CellTrend:
-    key, direction = cell
+    key, direction, part = cell
     first, last = (
         geometric_mean(run_history.values.cells[cell].values()) for run_history in (comparable[0], comparable[-1])
     )
-    return CellTrend(points[key], direction, first, last)
+    return CellTrend(points[key], direction, part, first, last)

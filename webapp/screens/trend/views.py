@@ -94,7 +94,7 @@ def metrics_of(newest: Sequence[Run], target: Target) -> tuple[list[Metric], Met
 def choose(query: QueryDict, history: History, metrics: list[Metric], metric: Metric) -> Chosen:
     """`metrics` are all that can be chosen, `metric` is the chosen one."""
     cells = {cell for run in history.runs for cell in run.values.cells}
-    points = {key: history.points[key] for key, _ in cells}
+    points = {key: history.points[key] for key, *_ in cells}
     names = varying(points.values())
     levels: dict[str, str] = {}
     chosen_points = points
@@ -103,7 +103,7 @@ def choose(query: QueryDict, history: History, metrics: list[Metric], metric: Me
         matching = {key: point for key, point in chosen_points.items() if text and _text(point, name) == text}
         if matching:
             chosen_points, levels[name] = matching, text
-    directions = sorted({direction for key, direction in cells if key in chosen_points})
+    directions = sorted({direction for key, direction, _ in cells if key in chosen_points})
     direction = query.get("direction", "")
     direction = direction if direction in directions else ""
     metric_options = options_of([(option.key, option.label) for option in metrics], metric.key)
@@ -250,6 +250,7 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
     in_trend = {value.run.pk for value in line.runs}
     outcomes = outcomes_on([_with_plan(run, plan) for run in runs if run.pk in in_trend], target)
     names = varying([cell.point for cell in line.cells])
+    part_label = ["Part"] if any(cell.part for cell in line.cells) else []
     return TrendAnswer(
         metric=metric,
         choices=chosen.choices,
@@ -259,7 +260,7 @@ def _answer(address: QueryDict, plan_id: UUID, target_id: UUID, run_ids: Sequenc
         chart=_chart(line, baseline, outcomes),
         steps=[_step_row(step, metric) for step in line.steps],
         rows=[_run_row(value, line, outcomes) for value in reversed(line.runs)],
-        cell_labels=[point_words.label(name) for name in names],
+        cell_labels=[*(point_words.label(name) for name in names), *part_label],
         cells=_cell_rows(line, names, plan, target),
         form=baseline_form(runs, target, baseline, address.get("baseline", "")),
     )
@@ -359,9 +360,11 @@ def _run_row(value: RunValue, line: Trend, outcomes: Mapping[UUID, Outcome]) -> 
 def _cell_rows(line: Trend, names: tuple[str, ...], plan: Plan, target: Target) -> list[CellRow]:
     base = {"plan": plan.slug, "target": str(target), "metric": line.metric.key}
     show = line.metric.format
+    in_parts = any(cell.part for cell in line.cells)
     return [
         CellRow(
-            point_words.levels(cell.point, names), cell.direction, show(cell.first), show(cell.last),
+            [*point_words.levels(cell.point, names), *([cell.part] if in_parts else [])],
+            cell.direction, show(cell.first), show(cell.last),
             shown(cell.last / cell.first, PERCENT),
             urlencode(base | cell_address(cell.point, cell.direction, names)),
         )

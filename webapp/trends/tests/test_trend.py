@@ -8,10 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.core import answers
 from webapp.hosts.services import rename_host
+from webapp.results.management.commands.run_plan import point_table
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, StreamRun
 from webapp.results.validity import mark_run, trust_run
-from webapp.runs.models import Run, RunState
+from webapp.runs.models import Run, RunState, Trial
 from webapp.tests.factories.results import FACTS, a_configuration
 from webapp.trends.tests.measuring import Nights
 from webapp.trends.trend import INCOMPLETE, NO_VALUES, OTHER_POINTS
@@ -49,7 +50,7 @@ def test_the_value_of_a_run_is_the_geometric_mean_over_its_cells(nights: Nights)
     assert value.low == pytest.approx(value.high) == pytest.approx(2000)
 
 
-def test_a_point_of_several_parts_counts_with_the_mean_of_each_repeat(nights: Nights) -> None:
+def test_several_values_of_a_repeat_count_with_their_mean(nights: Nights) -> None:
     """As in comparisons and verdicts."""
     lab = nights.lab()
     lab.measure(100, 100, 100)
@@ -122,6 +123,21 @@ def test_the_change_of_a_cell_is_that_of_its_own_trend(nights: Nights) -> None:
     (cell,) = nights.trend().cells
     assert [cell.first, cell.last] == [pytest.approx(200.0), pytest.approx(199.7, abs=0.1)]
     assert [one.value for one in nights.trend().runs] == [pytest.approx(cell.first), pytest.approx(cell.last)]
+
+
+def test_a_point_in_two_parts_has_two_cells(nights: Nights) -> None:
+    """As everywhere else: no page shows a mean over both."""
+    lab = nights.lab()
+    lab.measure(101.0, 101.0, 101.0, iodepth=1)
+    second = lab.measure(404.0, 404.0, 404.0, iodepth=1)
+    Trial.objects.filter(results__in=second).update(part="b")
+    first, other = nights.trend().cells
+    assert (first.first, other.part, other.first) == (pytest.approx(101.0), "b", pytest.approx(404.0))
+    assert first.part not in ("", "b")
+    assert nights.trend().runs[0].value == pytest.approx((101.0 * 404.0) ** 0.5)
+    headings, *rows = point_table(lab.run)
+    assert headings[1] == "part"
+    assert [(row[1], row[-4]) for row in rows] == [(first.part, "101 ± 0"), ("b", "404 ± 0")]
 
 
 def test_a_value_of_0_is_not_in_the_mean_and_counted(nights: Nights) -> None:

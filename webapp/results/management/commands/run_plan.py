@@ -21,7 +21,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import varying
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
-from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.rows import ResultRow, parts_are_alike, read_rows
 from webapp.runs.models import Run, RunState, Trial, TrialState
 from webapp.runs.selectors import RunProgress, doing, progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
@@ -36,21 +36,25 @@ def point_table(run: Run) -> list[list[str]]:
     """A row of headings, then one row for each point, target and direction: geometric mean ± standard
     deviation, and n.
 
-    Only factors that vary in the run are shown.
+    Only factors that vary in the run are shown, and the parts of the plan if several have equal points.
     """
     results = read_rows(Result.objects.filter(run=run, invalid=False).order_by("trial__index"))
-    names = varying(result.point for result in results)
-    groups: dict[tuple[str, str, str], list[ResultRow]] = {}
+    names, in_parts = varying(result.point for result in results), parts_are_alike(results)
+    groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for result in results:
-        groups.setdefault((result.target_name, result.point_key, result.direction), []).append(result)
-    headings = ["target", *map(_label, names), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), item[0][2]))
-    return [headings, *(_row(target, direction, group, names) for (target, _, direction), group in ordered)]
+        part = result.part if in_parts else ""
+        groups.setdefault((result.target_name, result.point_key, part, result.direction), []).append(result)
+    labels = [*(["part"] if in_parts else []), *map(_label, names)]
+    headings = ["target", *labels, "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), *item[0][2:]))
+    return [headings, *(_row(group, [group[0].part] if in_parts else [], names) for _, group in ordered)]
 
 
-def _row(target: str, direction: str, results: Sequence[ResultRow], names: Sequence[str]) -> list[str]:
-    levels = [_level(name, results[0].point.get(name)) for name in names]
-    return [target, *levels, direction, str(len(results)), *(_mean_and_spread(name, results) for name in SHOWN_METRICS)]
+def _row(results: Sequence[ResultRow], part: Sequence[str], names: Sequence[str]) -> list[str]:
+    first = results[0]
+    levels = [*part, *(_level(name, first.point.get(name)) for name in names)]
+    means = (_mean_and_spread(name, results) for name in SHOWN_METRICS)
+    return [first.target_name, *levels, first.direction, str(len(results)), *means]
 
 
 def _mean_and_spread(name: str, results: Sequence[ResultRow]) -> str:
