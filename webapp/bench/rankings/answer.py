@@ -219,7 +219,7 @@ _COLUMNS = (
     Column("Tool"), Column("Metric"), Column("Unit"), Column("n", Kind.INTEGER), Column("Geometric mean", Kind.NUMBER),
     Column("95 % CI low", Kind.NUMBER), Column("95 % CI high", Kind.NUMBER), Column("p99", Kind.NUMBER, "ns"),
     Column("Load", Kind.INTEGER, "%"),
-    Column("Standing"), Column("Ratio of the first", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
+    Column("Standing"), Column("First better by", Kind.NUMBER), Column("Ratio 95 % CI low", Kind.NUMBER),
     Column("Ratio 95 % CI high", Kind.NUMBER), Column("Shared ceiling", Kind.SWITCH), Column("Reference", Kind.SWITCH),
 )  # fmt: skip
 

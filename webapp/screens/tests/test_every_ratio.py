@@ -268,7 +268,7 @@ def test_rankings_divide_the_values_that_they_show(operator: Client, drives: Seq
         for ending in ("csv", "parquet"):
             best, next_best = rows_of_file(operator, ending, f"/rankings.ENDING?{query}")[:2]
             assert float(best["Geometric mean"]) == pytest.approx(first["mean"], rel=1e-6)
-            assert float(next_best["Ratio of the first"]) == pytest.approx(second["ratio"], rel=1e-6)
+            assert float(next_best["First better by"]) == pytest.approx(second["ratio"], rel=1e-6)
         page = body(operator, f"/rankings/?{query}")
         shown = [row[1][-1] for row in rows_of(page) if row and row[0] and row[0][0] in (SAMSUNG, INTEL)]
         (ratio,) = re.findall(r"×[\d.,]+", page[page.index("<h1") : page.index("</h1>")])
