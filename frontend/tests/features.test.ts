@@ -29,6 +29,9 @@ test("a finished cell shows the chosen metric of each direction", () => {
   const copied = { ...cell, values: [value, { ...value, own: 2.5, own_text: "2.50 s" }] };
   expect(cellText(copied, "own")).toBe("2.50 s");
   expect(spreadText([copied, copied], "own")).toBe("± 0 %");
+  const nothing = { ...copied, values: copied.values.map((value) => ({ ...value, own: 0 })) };
+  expect(spreadText([nothing, copied, copied], "own")).toBe("± 0 %");
+  expect(spreadText([nothing, nothing], "own")).toBe("");
 });
 
 test("a cell that has no numbers says its state, a planned one nothing", () => {

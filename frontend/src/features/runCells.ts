@@ -45,18 +45,19 @@ export const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null
   own: (value) => value.own,
 };
 
-/** Standard deviation divided by the mean of the valid repeats; the sum of rates over directions, the maximum of latencies. */
+/** Standard deviation divided by the mean of the valid repeats above 0; the sum of rates over directions, the maximum of latencies. */
 export function spreadText(cells: readonly LiveCell[], metric: Metric): string {
   const numbers = cells
     .filter((cell) => cell.values.length > 0 && !cell.invalid)
     .map((cell) => cell.values.map(NUMBER[metric]).filter((value) => value !== null))
     .filter((values) => values.length > 0)
-    .map((values) => (addsUp(metric) ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)));
+    .map((values) => (addsUp(metric) ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)))
+    .filter((value) => value > 0);
   if (numbers.length < 2) return "";
   const arithmetic = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
   const squares = numbers.reduce((sum, value) => sum + (value - arithmetic) ** 2, 0);
   const mean = meanOf(numbers);
-  return mean > 0 ? `± ${percent((100 * Math.sqrt(squares / (numbers.length - 1))) / mean)}` : "";
+  return `± ${percent((100 * Math.sqrt(squares / (numbers.length - 1))) / mean)}`;
 }
 
 /** The geometric mean of the values above 0, as `core.statistics.mean_of`; 0 if all are 0. */

@@ -113,9 +113,9 @@ class Group:
 
     @property
     def level(self) -> tuple[Entry, ...]:
-        """The entries that cannot be told from the first."""
+        """The entries that cannot be told from the first, or not be compared with it."""
         pairs = zip(self.entries, self.order.ranked, strict=True)
-        return tuple(entry for entry, ranked in pairs if ranked.standing is Standing.LEVEL)
+        return tuple(entry for entry, ranked in pairs if ranked.standing in (Standing.LEVEL, Standing.NOT_COMPARED))
 
 
 @dataclass(frozen=True)

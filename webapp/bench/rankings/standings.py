@@ -27,6 +27,7 @@ class Standing(StrEnum):
     LEVEL = "level"  # cannot be told from the first
     BEHIND = "behind"
     SEEN_BEHIND = "seen_behind"  # behind by more than the margin, in too few repeats for a claim
+    NOT_COMPARED = "not_compared"  # a value is 0
 
 
 class Lead(StrEnum):
@@ -38,8 +39,8 @@ class Lead(StrEnum):
 
 @dataclass(frozen=True)
 class Ranked:
-    """`place` is the index among the entries as given; `ratio` that of the first entry to this one, above 1 if the
-    first is better. None for the first, and if a value is 0."""
+    """`place` is the index among the entries as given; `ratio` is by which factor the first is better: above 1,
+    also for latencies. None for the first, and if a value is 0."""
 
     place: int
     standing: Standing
@@ -81,7 +82,7 @@ def order_of(entries: Sequence[Values], *, lower_is_better: bool = False, weight
     lead = Lead.CLAIMED
     if not others:
         lead = Lead.ALONE
-    elif Standing.LEVEL in standings:
+    elif standings & {Standing.LEVEL, Standing.NOT_COMPARED}:
         lead = Lead.NONE
     elif Standing.SEEN_BEHIND in standings:
         lead = Lead.SEEN
@@ -104,7 +105,7 @@ def _against(
     first: Values, other: Values, place: int, others: int, *, lower_is_better: bool, weights: Sequence[float]
 ) -> Ranked:
     if not (_is_positive(first) and _is_positive(other)):
-        return Ranked(place, Standing.SEEN_BEHIND if _is_positive(first) else Standing.LEVEL)
+        return Ranked(place, Standing.NOT_COMPARED)
     log_ratio = contrast(list(zip(first, other, strict=True)), weights)
     better = replace(log_ratio, value=-log_ratio.value) if lower_is_better else log_ratio
     return Ranked(place, _standing(better, others), better.ratio, better.n)

@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
+from webapp.analysis.conclusions import ZERO
 from webapp.analysis.equals import same_for_all
 from webapp.bench.rankings.answer import answer, ranking_table
 from webapp.bench.rankings.catalogue import Load, Origins, observed_controllers
@@ -217,7 +218,7 @@ class ShownGroup:
 
 _STANDINGS = {
     Standing.FIRST: "first", Standing.LEVEL: "not told from the first", Standing.BEHIND: "behind",
-    Standing.SEEN_BEHIND: "behind, too few repeats",
+    Standing.SEEN_BEHIND: "behind, too few repeats", Standing.NOT_COMPARED: f"not compared: {ZERO}",
 }  # fmt: skip
 
 

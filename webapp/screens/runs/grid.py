@@ -166,15 +166,17 @@ def _row(
 
 
 def _spread(cells: Sequence[LiveCell], own_metric: bool) -> str:
-    """Standard deviation divided by the mean of the valid repeats' IOPS, summed over directions; as in runGrid.ts.
+    """Standard deviation divided by the mean of the valid repeats' IOPS, summed over directions, without zeros; as in
+    runGrid.ts.
 
     An engine's own metric is in one direction only.
     """
     valid = [cell.values for cell in cells if cell.values and not cell.invalid]
     sums = [sum((value.own if own_metric else value.iops) or 0.0 for value in values) for values in valid]
-    if len(sums) < 2 or not any(sums):
+    averaged = [value for value in sums if value]
+    if len(averaged) < 2:
         return ""
-    summary = summarise(sums)
+    summary = summarise(averaged)
     return f"± {formatting.percent(100 * (summary.sd or 0.0) / summary.mean)}"
 
 

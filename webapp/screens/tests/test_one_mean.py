@@ -172,6 +172,16 @@ def test_the_table_of_a_run_for_terminals_has_the_same_values(labs: tuple[Lab, L
     assert "3.33k" not in table
 
 
+def test_zeros_are_stated_and_not_in_the_spread(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    """Mean and spread are of the same values."""
+    lab = Lab(labs[0].target, number=3)
+    results = lab.measure(1.0, 1000.0, 1010.0, 1020.0, iodepth=1)
+    Result.objects.filter(pk=results[0].pk).update(iops=0.0)
+    (row,) = point_table(lab.run)[1:]
+    assert "1.01k ± 10.0 (0 in 1 of 4)" in row
+    assert "± 0.990 %" in body(operator, "/runs/3/")
+
+
 def test_the_data_contradict_themselves_with_arithmetic_means() -> None:
     """Else this module would pass without geometric means."""
     compared: Callable[[int], bool] = lambda depth: fmean(SECOND[depth]) > fmean(FIRST[depth])  # noqa: E731

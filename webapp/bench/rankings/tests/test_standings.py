@@ -60,6 +60,12 @@ def test_a_value_of_0_is_last(*, lower_is_better: bool) -> None:
     assert list(found) == [1, 0]
 
 
+def test_an_entry_with_a_value_of_0_is_not_compared() -> None:
+    order = order_of([[a_value(100, 101, 99, 100)], [a_value(0, 101, 99, 100, run=2)]])
+    assert (order.ranked[1].standing, order.ranked[1].ratio) == (Standing.NOT_COMPARED, None)
+    assert order.lead is Lead.NONE
+
+
 def test_one_entry_leads_nobody() -> None:
     assert order_of([[a_value(1, 2, 3)]]).lead is Lead.ALONE
 

@@ -34,7 +34,7 @@ SHOWN_METRICS = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 
 def point_table(run: Run) -> list[list[str]]:
     """A row of headings, then one row for each point, target and direction: geometric mean ± standard
-    deviation, and n.
+    deviation, and n. Values of 0 are counted and not averaged.
 
     Only factors that vary in the run are shown, and the parts of the plan if several have equal points.
     """
@@ -62,9 +62,11 @@ def _mean_and_spread(name: str, results: Sequence[ResultRow]) -> str:
     values = [value for result in results if (value := metric.of(result)) is not None]
     if not values:
         return metric.format(None)
-    if len(values) == 1:
-        return metric.format(values[0])
-    return f"{metric.format(mean_of(values))} ± {metric.format(stdev(values))}"
+    averaged = [value for value in values if value] or values
+    zeros = f" (0 in {values.count(0)} of {len(values)})" if len(averaged) < len(values) else ""
+    if len(averaged) == 1:
+        return f"{metric.format(averaged[0])}{zeros}"
+    return f"{metric.format(mean_of(averaged))} ± {metric.format(stdev(averaged))}{zeros}"
 
 
 def _label(name: str) -> str:
