@@ -16,9 +16,11 @@ from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.tests.factories.hosts import a_host, a_target
 from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
 from webapp.tests.factories.plans import a_version
 from webapp.tests.factories.results import FACTS
 from webapp.tests.factories.schedules import a_schedule
+from webapp.trends import services
 from webapp.trends.models import Baseline
 from webapp.trends.summaries import make_due
 from webapp.trends.tests.measuring import Nights
@@ -197,6 +199,22 @@ def test_a_baseline_run_judges_later_runs_on_all_pages(operator: Client, slower:
     assert badge in page_of(operator, "/plans/nightly/")
     assert page_of(operator, ADDRESS).count(badge) == 5
     assert badge not in page_of(operator, "/runs/2/")
+
+
+def test_the_verdict_is_that_of_the_target(operator: Client, nights: Nights) -> None:
+    """The run fails at another target."""
+    other, person, runs = a_target(nights.target.host, "other"), a_user("ann"), []
+    for level in (1000, 700):
+        lab = nights.lab()
+        lab.run.targets.add(other)
+        lab.measure(1000, 1000, 1000, target=nights.target)
+        lab.measure(level, level, level, target=other)
+        runs.append(lab.run)
+    for target in (nights.target, other):
+        services.set_baseline(run=runs[0], target=target, tolerances={"iops": 5.0}, by=person)
+    for target, verdict in ((nights.target, "Passes"), (other, "Fails")):
+        page = page_of(operator, f"/trends/?plan={nights.version.plan.slug}&target={target}")
+        assert [each for each in ("Passes", "Fails") if f">{each}<" in page] == [verdict]
 
 
 def test_the_form_keeps_its_values_when_it_is_refused(operator: Client, nights: Nights) -> None:
