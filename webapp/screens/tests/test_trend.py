@@ -105,6 +105,20 @@ def test_it_says_that_there_are_too_few_runs(operator: Client, nights: Nights) -
     assert "Too few runs: the search for steps needs 13 runs, and there are 2." in page_of(operator, ADDRESS)
 
 
+def test_the_text_below_the_chart_names_only_marks_that_are_drawn(operator: Client, nights: Nights) -> None:
+    nights.run(1000)
+    nights.run(1000)
+    shown = page_of(operator, ADDRESS)
+    assert not re.findall(r"Red lines|Dashed|Dotted|Red diamonds|Chance alone|value 0", shown)
+
+
+def test_the_text_below_the_chart_names_steps_baseline_run_and_failing_runs(operator: Client, slower: Run) -> None:
+    set_baseline(operator)
+    shown = page_of(operator, ADDRESS)
+    for name in ("Red lines", "Dashed vertical lines", "Dotted grey line", "Red diamonds", "Chance alone"):
+        assert name in shown
+
+
 def test_the_address_holds_metric_factors_and_direction(operator: Client, nights: Nights) -> None:
     nights.run(1000, 4000)
     shown = page_of(operator, f"{ADDRESS}&metric=latency_mean&factor.iodepth=2&direction=read")

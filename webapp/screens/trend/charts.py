@@ -1,7 +1,7 @@
 """The pictures of trends: sparklines as SVG, and the chart of a page. Sparklines of one list share a relative scale, so
 that flat means flat. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
@@ -160,6 +160,20 @@ def trend_picture(chart: TrendChart) -> Chart:
         extra=tuple(extra),
         uprights=tuple(Upright(step.at_ms / 1000, step.text, STEP) for step in chart.steps),
     )
+
+
+def marks_drawn(chart: TrendChart) -> Iterator[str]:
+    """What the marks of the chart mean: those that it has."""
+    if any(point.low is not None for point in chart.points):
+        yield "Bars: 95 % confidence interval over the repeats of a run."
+    if chart.levels:
+        yield "Red lines: means between steps."
+    if chart.steps:
+        yield "Dashed vertical lines: steps."
+    if chart.baseline is not None:
+        yield "Dotted grey line: baseline run."
+    if any(point.verdict == FAILS for point in chart.points):
+        yield "Red diamonds: runs that fail."
 
 
 def _mark(point: TrendPoint) -> Mark:

@@ -44,7 +44,7 @@ from webapp.screens.trend.acceptance_form import (
     read_tolerances,
     refused_form,
 )
-from webapp.screens.trend.charts import TrendChart, TrendPoint, TrendStep, trend_picture
+from webapp.screens.trend.charts import TrendChart, TrendPoint, TrendStep, marks_drawn, trend_picture
 from webapp.screens.trend.claims import cause_of, trend_address
 from webapp.screens.trend.listing import trend_list
 from webapp.screens.undo import with_undo
@@ -212,6 +212,8 @@ def show(request: HttpRequest, plan: Plan, target: Target, refused: BaselineForm
         "target": target,
         "chart": msgspec.to_builtins(answer.chart),
         "drawing": _drawing(answer),
+        "key": " ".join(marks_drawn(answer.chart)),
+        "has_zeros": any(value.zeros for value in answer.trend.runs),
         "fall": fall,
         "changes": steps,
         "last": steps[-1] if steps else None,
