@@ -8,7 +8,6 @@ from django.db import transaction
 from django.db.models import QuerySet
 from msgspec import structs
 
-from webapp.analysis.answer import FindingKind
 from webapp.analysis.evidence import Review, RunFinding
 from webapp.analysis.import_findings import Conclusions, ImportFinding, findings_in, stored
 from webapp.analysis.models import FindingReview, ImportFindingReview
@@ -122,11 +121,10 @@ def _with_headline(answer: RunAnswer, findings: Sequence[RunFinding]) -> RunAnsw
 
 
 def stated_in(answer: RunAnswer) -> RunFinding | None:
-    """The finding of the headline: the first that nobody dismissed. A run whose factors have no certain difference says
-    that, if its first finding does not say more. A ratio between charts does not answer what the plan asked."""
+    """The finding of the headline: the first that nobody dismissed. A ratio between charts does not answer what the
+    plan asked, so it is no headline of a run whose factors have no certain difference."""
     first = next((each for each in answer.findings if not each.is_dismissed), None)
-    says_no_more = first is not None and first.kind in {FindingKind.UNCERTAIN, *BETWEEN_CHARTS}
-    return None if says_no_more and undecided_of(answer) else first
+    return None if first and first.kind in BETWEEN_CHARTS and undecided_of(answer) else first
 
 
 def with_review(finding: Reviewed, review: StoredReview | None) -> Reviewed:
