@@ -42,6 +42,7 @@ from webapp.plans.factors import AT_ONCE, BASE, CHANGE, FACTORS, HOSTS_AT_ONCE, 
 from webapp.plans.streams import ALONE, OF_TRIALS
 from webapp.results.metrics import METRICS, Metric, Missing
 from webapp.results.reading.doubts import doubts, unfinished_sentences
+from webapp.results.reading.newest import is_of_products, newest_of, newest_words
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.rounds import rounds_sentences
@@ -168,6 +169,7 @@ class Matching:
 
     query: ResultQuery
     rows: tuple[ResultRow, ...]
+    has_more: bool = False  # older results are left out (`results.reading.newest`)
 
     @cached_property
     def questions(self) -> tuple[Chosen, ...]:
@@ -214,7 +216,13 @@ def compare(query: CompareQuery) -> Comparison:
 def select(query: CompareQuery) -> Selected:
     """At most 21 database queries. Raises CompareRefused."""
     checked(query)
-    return select_from(query, read_all(ResultQuery.of(query.results)))
+    matching, wanted = read_all(ResultQuery.of(query.results)), query.results
+    chosen = {"run": wanted.runs, "imported": wanted.imports, "configuration": wanted.configurations}
+    named = [name for name, levels in chosen.items() if levels]
+    if is_of_products(query.series, (query.x, query.panel), named):
+        rows = newest_of(matching.rows)
+        matching = Matching(matching.query, rows, has_more=len(rows) < len(matching.rows))
+    return select_from(query, matching)
 
 
 def select_from(query: CompareQuery, matching: Matching) -> Selected:
@@ -240,7 +248,8 @@ def select_from(query: CompareQuery, matching: Matching) -> Selected:
     if query.baseline and not _has_series(query.baseline, grouped) and _has_series(query.baseline, group(read, query)):
         query = replace(query, baseline="")  # no point of it has a value
     unstated = any((row.imported or row.ios is None) and metric.of(row) is None for row in read)
-    notes = (*observed.notes, *unfinished_sentences(rows), *_rounds(rows))
+    newest = (newest_words(),) if matching.has_more else ()
+    notes = (*newest, *observed.notes, *unfinished_sentences(rows), *_rounds(rows))
     return Selected(
         query, metric, matching, rows, missing, matching.invalid, grouped, notes, unstated, mixtures,
         frozenset(all_groups.cells.keys() - grouped.cells.keys()),

@@ -23,10 +23,10 @@ from webapp.bench.products import Kind, Product, is_part
 from webapp.hosts.models import Target
 from webapp.results.models import Origin, Result
 from webapp.results.reading.filter import ResultFilter
+from webapp.results.reading.newest import PER_CELL, newest_of
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
 
-PER_CELL = 15
 _WITHOUT_CELLS = (Kind.RUN, Kind.CONFIGURATION, Kind.IMPORT)  # chosen to see all of their results
 _CONTROLLER = Coalesce("stream_run__configuration__controller", Value(""))  # as `ResultRow.controller`
 _CELL = ("target", "controller", "point_key", "direction")
@@ -55,21 +55,8 @@ def examples_of_cells(results: QuerySet[Result]) -> list[int]:
 
 
 def newest_rows(product: Product, rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
-    """The same for all results of a product. Imports have no cells: all of their results."""
-    if product.kind in _WITHOUT_CELLS:
-        return tuple(rows)
-    counts: Counter[tuple[str, ...]] = Counter()
-    newest: set[int] = set()
-    for row in sorted(rows, key=lambda row: row.id, reverse=True):
-        cell = (row.target_name, row.controller, row.point_key, row.direction)
-        counts[cell] += 1
-        if row.imported or counts[cell] <= PER_CELL:
-            newest.add(row.id)
-    return tuple(row for row in rows if row.id in newest)
-
-
-def newest_words() -> str:
-    return f"Values are of the newest {PER_CELL} results of each target at each controller and test point."
+    """The same for all results of a product."""
+    return tuple(rows) if product.kind in _WITHOUT_CELLS else newest_of(rows)
 
 
 # Which runs of a product are read if it has more results than Bench reads.

@@ -33,6 +33,7 @@ from webapp.plans.values import Value
 from webapp.results.reading.content import Point
 from webapp.results.reading.doubts import unfinished_sentences
 from webapp.results.reading.filter import FACT_PREFIX, FACTOR_PREFIX, NOT_SET, ResultFilter, read_filter, write_level
+from webapp.results.reading.newest import is_of_products, newest_of, newest_words
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run
@@ -197,6 +198,7 @@ class TwoSides:
     shared_results: int = 0
     unstated: Sequence[str] = ()  # sentences: the factors that an import does not state
     unfinished: Sequence[str] = ()  # sentences: the runs that were cancelled or failed
+    has_more: bool = False  # older results are left out (`results.reading.newest`)
 
     @property
     def same(self) -> tuple[str, ...]:
@@ -206,7 +208,8 @@ class TwoSides:
     @property
     def limits(self) -> tuple[str, ...]:
         """What the verdict cannot say."""
-        return (*self.unfinished, *self.unstated, *limits_of(self.rows))
+        newest = (newest_words(),) if self.has_more else ()
+        return (*newest, *self.unfinished, *self.unstated, *limits_of(self.rows))
 
 
 def judge_sides(
@@ -239,14 +242,18 @@ def judge_read(
     baseline: Side, candidate: Side, tolerances: Mapping[str, float], *, ignored: Collection[str], single_values: bool
 ) -> TwoSides:
     """Raises Refusal for wrong tolerances, for two equal sides, and if all cells of a side would mix results."""
-    wanted = checked_tolerances(tolerances)
+    wanted, series = checked_tolerances(tolerances), _series(baseline, candidate)
+    all_results = len(baseline.rows) + len(candidate.rows)
+    if is_of_products(series, (), {*baseline.levels, *candidate.levels}):
+        baseline, candidate = (replace(side, rows=newest_of(side.rows)) for side in (baseline, candidate))
+    has_more = len(baseline.rows) + len(candidate.rows) < all_results
     their_ids, my_ids = ({row.id for row in side.rows} for side in (baseline, candidate))
     shared = their_ids & my_ids
     if their_ids == my_ids and my_ids:
         words = "Baseline and candidate are the same results, which would always pass. Choose another candidate."
         raise Refusal("same_results", words)
     left_out = {*ignored, *(unstated(baseline, candidate) if UNSTATED in ignored else ())} - {UNSTATED}
-    query = CompareQuery(x=MATCHED, series=_series(baseline, candidate), by_direction=True)
+    query = CompareQuery(x=MATCHED, series=series, by_direction=True)
     if shared:  # a side that mixes results is refused, also if those of the other side are left out of it
         for key, side in ((BASELINE, baseline), (CANDIDATE, candidate)):
             alone = _Sides({key: side.rows}, query, left_out)
@@ -275,7 +282,7 @@ def judge_read(
         outcome_of(rows), rows, {key: place for each in by_metric for key, place in each.places.items()},
         len(cells.keys(CANDIDATE) - cells.keys(BASELINE)), in_order(left_out), len(theirs), len(mine), len(shared),
         [unstated_sentence(names[side], map(label_of, factors)) for side, factors in cells.unstated.items()],
-        list(unfinished_sentences([*theirs, *mine])),
+        list(unfinished_sentences([*theirs, *mine])), has_more,
     )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ from uuid import UUID
 from django.db.models import Count, Max
 
 from webapp.analysis.equals import BLOCK, DEPTH, JOBS, PATTERN
-from webapp.bench.reading import PER_CELL
 from webapp.hosts.models import Target
 from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
@@ -22,6 +21,7 @@ from webapp.plans.load import is_share
 from webapp.plans.points import target_count
 from webapp.results.models import Configuration, Result
 from webapp.results.reading.content import POINTS, Point
+from webapp.results.reading.newest import PER_CELL
 from worker.contract.workload import Pattern
 
 _PATTERNS = frozenset(Pattern)

@@ -5,11 +5,12 @@ from dataclasses import dataclass, replace
 
 from webapp.bench.product_history import Change, OverTime, RunOfProduct, changes, over_time, runs
 from webapp.bench.products import Kind, Product
-from webapp.bench.reading import PER_CELL, newest_rows, read_history, read_results
+from webapp.bench.reading import newest_rows, read_history, read_results
 from webapp.bench.side_by_side import Selection, SideBySide, matched_of
 from webapp.bench.workloads import RATE
 from webapp.pictures.elements import colours_of
 from webapp.results.reading.doubts import unfinished_sentences
+from webapp.results.reading.newest import PER_CELL
 from webapp.screens.bench.address import bench_address
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, time_chart, time_table
 from webapp.screens.bench.rows import ShownRow, shown_headlines

@@ -16,7 +16,7 @@ from webapp.bench.answer import BenchAnswer
 from webapp.bench.assembly import answer
 from webapp.bench.per_price import PerPrice
 from webapp.bench.products import Product
-from webapp.bench.reading import BY_TARGETS, newest_words, scopes_of_products
+from webapp.bench.reading import BY_TARGETS, scopes_of_products
 from webapp.bench.saved import selection_of
 from webapp.bench.side_by_side import Selection, SideBySide, side_by_side
 from webapp.bench.specifications import Specification
@@ -24,6 +24,7 @@ from webapp.bench.workloads import CHOICES, RATE, chart_words, factor_words
 from webapp.core.answers import Question, answered
 from webapp.hosts.inventory.ceilings import Bound
 from webapp.results.reading.doubts import unfinished_sentences
+from webapp.results.reading.newest import newest_words
 from webapp.results.reading.rows import ResultRow
 from webapp.screens.bench.address import with_value
 from webapp.screens.bench.charts import BenchCharts, ChartTable, curve_chart, curve_table, ladder_chart, ladder_table

@@ -11,12 +11,12 @@ from webapp.bench.rankings.groups import Entry, Group, ranked_apart
 from webapp.bench.rankings.question import Ranked
 from webapp.bench.rankings.ranking import Ranking
 from webapp.bench.rankings.standings import Lead
-from webapp.bench.reading import newest_words
 from webapp.bench.specifications import pooled
 from webapp.bench.workloads import chart_words
 from webapp.core.formatting import bytes_binary, latency, ratio
 from webapp.results.metrics import IOPS
 from webapp.results.reading.doubts import unfinished_sentences, waited
+from webapp.results.reading.newest import newest_words
 
 KINDS = {Ranked.DRIVE: "drive", Ranked.CONTROLLER: "controller", Ranked.HOST: "host", Ranked.LAYOUT: "layout"}
 NAMED = 2  # entries that a headline names

@@ -17,11 +17,11 @@ import pytest
 from django.test import Client
 
 from webapp.analysis.models import SavedComparison
-from webapp.bench.reading import PER_CELL
 from webapp.bench.tests.conftest import INTEL, SAMSUNG
 from webapp.core.statistics import mean_of
 from webapp.results.management.commands.run_plan import point_table
 from webapp.results.models import Result
+from webapp.results.reading.newest import PER_CELL
 from webapp.runs.models import Run
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import FACTS, Lab
@@ -139,9 +139,16 @@ def test_a_drive_with_a_long_history_has_one_value_on_every_page(
     ranked = json.loads(body(operator, "/rankings.json?iodepth=32"))
     (entry,) = (entry for entry in ranked["groups"][0]["entries"] if entry["name"] == SAMSUNG)
     assert (entry["mean"], entry["results"]) == (at_32["cells"][0]["mean"], PER_CELL)
+    sides = {"baseline": f"model={SAMSUNG}", "candidate": f"model={INTEL}", "metric": "iops"}
+    judged = json.loads(operator.get("/api/v1/verdict", sides).content)
+    assert any(limit.startswith("Values are of the newest") for limit in judged["limits"])
+    assert {row["baseline"] for row in judged["rows"] if row["point"]} >= {at_32["cells"][0]["mean"]}
+    explored = json.loads(body(operator, f"/api/v1/compare?{EXPLORE}"))
+    (base,) = (one for one in explored["panels"][0]["series"] if one["is_baseline"])
+    assert at_32["cells"][0]["mean"] in [cell["summary"]["mean"] for cell in base["cells"]]
     headline = operator.get(f"/products/model/{SAMSUNG}/").context["parts"].headlines[0].cells[0]
     assert float(headline.value.rstrip("k")) == pytest.approx(entry["mean"] / 1000, rel=5e-3)
-    for address in (f"/bench/?{BENCH}", "/rankings/?iodepth=32", f"/products/model/{SAMSUNG}/"):
+    for address in (f"/explore/?{EXPLORE}", f"/bench/?{BENCH}", "/rankings/?iodepth=32", f"/products/model/{SAMSUNG}/"):
         words = " ".join(texts(body(operator, address)).split())
         assert f"alues of the newest {PER_CELL} results" in words.replace("alues are of", "alues of"), address
 

@@ -123,7 +123,8 @@ def test_it_says_what_its_values_are_means_of(operator: Client, drives: None, mo
     ranking, caveats = page["ranking"], page["caveats"]
     assert not ranking.has_more
     assert known(cell).pooled in "".join(caveats)
-    monkeypatch.setattr("webapp.bench.reading.PER_CELL", 4)
+    for module in ("bench.reading", "results.reading.newest"):
+        monkeypatch.setattr(f"webapp.{module}.PER_CELL", 4)
     page = shown(operator, "/rankings/?iodepth=1&pattern=randread")
     assert page["ranking"].has_more
     assert "newest 4 results" in "".join(page["caveats"])
