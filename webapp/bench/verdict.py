@@ -42,6 +42,8 @@ def verdict(comparison: SideBySide, answer: BenchAnswer) -> Verdict:
         return _without(f"{names[0]}: choose a second product.")
     if not answer.forest:
         who = f"{names[0]} and {names[1]}" if len(names) == 2 else f"These {len(names)} products"
+        if not comparison.workloads and all(any(row.metrics for row in rows) for rows in comparison.read.rows.values()):
+            return _without(f"{who} share no workload with rates or latencies. Other values are compared in Explore.")
         return _without(f"Nothing to compare: {who} share no workload.")
     speakers = [speaker for group in answer.forest for speaker in _speakers(comparison, answer, group)]
     main = next((speaker for speaker in speakers if speaker.has_difference), speakers[0])

@@ -96,10 +96,15 @@ def explore_address(comparison: SideBySide, answer: BenchAnswer) -> str:
 
 
 def other_values(comparison: SideBySide) -> tuple[str, str]:
-    """The name of a value that Bench does not compare, such as one entered by hand, if all products have it, and the
-    address where Explore compares it. Empty texts without one."""
+    """The name of a value that Bench does not compare, such as one entered by hand, and the address where Explore
+    compares it. Empty texts unless all products have it and none has rates or latencies."""
     kinds = {product.kind for product in comparison.products}
-    if len(kinds) > 1 or not kinds <= _SERIES.keys() or any(product.part for product in comparison.products):
+    if (
+        comparison.workloads
+        or len(kinds) > 1
+        or not kinds <= _SERIES.keys()
+        or any(product.part for product in comparison.products)
+    ):
         return "", ""
     key = _SERIES[kinds.pop()]
     of_products = [{name for row in rows for name in row.metrics} for rows in comparison.read.rows.values()]

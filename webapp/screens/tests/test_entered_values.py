@@ -122,5 +122,6 @@ def test_bench_links_to_explore_that_compares_them(operator: Client) -> None:
     page = operator.get("/bench/?product=host:old&product=host:new&baseline=host:old")
     _, address = page.context["other_values"]
     assert "no two products have results for the same workload" not in page.content.decode()
+    assert "Nothing to compare" not in page.content.decode()
     assert f'<a href="{escape(address)}">compare Nightly job in Explore</a>' in page.content.decode()
     assert "new took ×0.09 the time of old (348 min → 30 min, measured once)." in operator.get(address).content.decode()
