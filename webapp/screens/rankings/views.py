@@ -130,6 +130,8 @@ def rankings_page(request: HttpRequest) -> HttpResponse:
 
 def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
     groups = ranking.groups[:MOST_GROUPS]
+    shown_groups = [_shown(group, ranking) for group in groups]
+    scores = [_shown_scores(group, ranking) for group in ranking.scores[:MOST_GROUPS]]
     is_latency = ranking.question.metric != "rate" and ranking.question.limit_ns is None
     return {
         "ranking": ranking,
@@ -140,7 +142,8 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "apart": apart_words(ranking),
         "caveats": list(caveats(ranking)),
         "metric": groups[0].panel.metric if groups else None,
-        "groups": [_shown(group, ranking) for group in groups],
+        "groups": shown_groups,
+        "has_whiskers": any(each.bar.low for group in (*shown_groups, *scores) for each in group.all),
         "more_groups": len(ranking.groups) - len(groups),
         "with_p99": not is_latency and any(entry.p99_ns for group in groups for entry in group.entries),
         "alone": [_alone(group) for group in ranking.alone],
@@ -168,7 +171,7 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
             for use_case, is_covered in ranking.use_cases
         ],
         "weights": _weights(ranking),
-        "scores": [_shown_scores(group, ranking) for group in ranking.scores[:MOST_GROUPS]],
+        "scores": scores,
         "bases": _bases(ranking),
         "min_weight": round(100 * MIN_WEIGHT),
     }
@@ -458,6 +461,10 @@ class ShownScores:
     without: tuple[str, ...]  # products without a score, and what they lack
     weight: int  # percent of the weights that the scores rest on
     words: str  # who leads, in words
+
+    @property
+    def all(self) -> tuple[ShownScore, ...]:
+        return (*self.scores, *self.more)
 
 
 def _shown_scores(group: ScoreGroup, ranking: Ranking) -> ShownScores:

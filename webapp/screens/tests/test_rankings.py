@@ -60,6 +60,20 @@ def test_its_bars_are_a_picture_to_save(operator: Client, drives: None) -> None:
     assert all(f">{text}</text>" in drawing for text in ("A", "B", "100", "200"))
 
 
+def test_whiskers_are_explained_where_they_are_drawn(operator: Client, drives: None) -> None:
+    assert "Whiskers: 95 % interval" in operator.get("/rankings/?iodepth=32").content.decode()
+
+
+def test_whiskers_are_not_explained_of_values_that_were_measured_once(operator: Client, db: None) -> None:
+    host = a_host("storage1")
+    for number, model in enumerate("AB", start=1):
+        lab = Lab(a_drive(host, f"nvme{number}", model=model, serial=model), number=number)
+        lab.measure(100.0, iodepth=1, pattern="randread")
+    response = operator.get("/rankings/")
+    assert response.context["groups"]
+    assert "Whiskers" not in response.content.decode()
+
+
 def test_conditions_are_those_that_all_groups_share(operator: Client, drives: None) -> None:
     """A group of another engine: what only the first group shares is not stated for all."""
     before = shown(operator, "/rankings/?iodepth=1")["same"]
