@@ -84,6 +84,7 @@ class SmallChart:
     bands: tuple[DrawnBand, ...] = ()
     bars: tuple[DrawnBar, ...] = ()  # instead of lines
     legend: tuple[tuple[str, int], ...] = ()  # names and colours, of a few lines
+    note: str = ""  # log axis · a line a trial
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,7 @@ def small_chart(picture: Picture) -> SmallChart | None:
     drawn = [_drawn(line, colours[line.name], axis, connected=picture.ordered) for line in picture.lines]
     if sum(len(line.dots) for line in drawn) < 2 and not any(" " in line.path for line in drawn):
         return None
+    legend = _legend(picture, drawn)
     return SmallChart(
         width=LEFT + WIDTH + RIGHT,
         height=ABOVE + HEIGHT + BELOW,
@@ -202,7 +204,8 @@ def small_chart(picture: Picture) -> SmallChart | None:
         last=last if fits else "",
         words="; ".join([*_words(picture), *(f"matches {each.name}" for each in picture.ceilings)]),
         bands=tuple(_band(each, axis) for each in picture.ceilings),
-        legend=_legend(picture, drawn),
+        legend=legend,
+        note=" · ".join(_notes(picture, drawn, axis, has_legend=bool(legend))),
     )
 
 
@@ -213,6 +216,18 @@ def _legend(picture: Picture, drawn: Sequence[DrawnLine]) -> tuple[tuple[str, in
         return ()
     short = _short_names([name for name, _ in named])
     return tuple((short[name], colour) for name, colour in named)
+
+
+def _notes(picture: Picture, drawn: Sequence[DrawnLine], axis: "_Axis", *, has_legend: bool) -> Iterator[str]:
+    if axis.logarithmic:
+        yield "log axis"
+    marks = "line" if picture.ordered else "colour"
+    if len(drawn) > 1 and picture.x_label == TIME:
+        yield "a line a trial"
+    elif len(drawn) > 1 and all(line.colour is not None for line in drawn) and not has_legend:
+        yield f"a {marks} a series"
+    elif len(drawn) > 1 and any(line.colour is None for line in drawn):
+        yield "grey: other series"
 
 
 def _bar_values(picture: Picture) -> list[tuple[Line, int, float]]:

@@ -5,7 +5,7 @@ from django.test import Client
 from msgspec import structs
 
 from webapp.analysis.answer import FindingKind, Sentence
-from webapp.analysis.evidence import Line, Picture, RunFinding
+from webapp.analysis.evidence import TIME, Line, Picture, RunFinding
 from webapp.analysis.reviews import reviewed
 from webapp.analysis.run_answer import run_answer
 from webapp.analysis.tests.capped import a_capped_run
@@ -62,6 +62,24 @@ def test_values_that_are_far_apart_have_a_logarithmic_axis() -> None:
     assert chart
     low, middle, high = (float(point.split(",")[1]) for point in chart.lines[0].path.split())
     assert low - middle == pytest.approx(middle - high, abs=0.2)
+
+
+def test_a_logarithmic_axis_says_so() -> None:
+    far_apart, near = small_chart(a_picture(1.0, 100.0, 10_000.0)), small_chart(a_picture(50.0, 100.0, 100.0))
+    assert far_apart
+    assert near
+    assert (far_apart.note, near.note) == ("log axis", "")
+
+
+def test_lines_without_a_legend_are_explained() -> None:
+    lines = tuple(Line(name=f"trial {place}", values=(50.0, 100.0), first=0, last=1) for place in range(5))
+    picture = structs.replace(a_picture(1.0, 2.0), lines=lines)
+    over_jobs, over_time = small_chart(picture), small_chart(structs.replace(picture, x_label=TIME))
+    other = small_chart(structs.replace(picture, lines=(lines[0], structs.replace(lines[1], first=None, last=None))))
+    assert over_jobs
+    assert over_time
+    assert other
+    assert (over_jobs.note, over_time.note, other.note) == ("a line a series", "a line a trial", "grey: other series")
 
 
 def test_a_zero_is_drawn_at_the_bottom() -> None:
