@@ -134,7 +134,7 @@ def _row(plot: Forest, part: ForestPart, row: ForestRow) -> Iterator[Element]:
     yield element("rect", x=_at(RATIOS, part.band[0]), width=_long(part.band[1]), height=height, fill=BAND)
     yield path(f"M{_at(RATIOS, part.one):.1f} 0V{height}", MUTED)
     for ratio in row.ratios:
-        colour = EQUAL if ratio.state in ("equal", "unclear") else colour_of(ratio.colour)
+        colour = EQUAL if ratio.is_inside or ratio.state in ("equal", "unclear") else colour_of(ratio.colour)
         if ratio.bar[0]:
             box = {"x": _at(RATIOS, ratio.bar[0]), "y": middle - 5, "width": _long(ratio.bar[1]), "height": 10.0}
             yield element("rect", fill=colour, fill_opacity="0.2", **box)

@@ -20,6 +20,7 @@ NEAR = 2.4  # percent: nearer marks are moved apart, upwards and downwards
 FEW_PRODUCTS = 4  # of more, rows are higher and names stand above the plot only
 LOW_PX, HIGH_PX, EDGE_PX, APART_PX = 26, 34, 6.0, 6.0  # heights of rows, room for half a mark, distance of two marks
 CAP_PX, DIAMOND = 4, 3
+MARK_WIDE = 4.0  # percent: a whisker that is not wider than its mark is not drawn
 LEAST_BAND = 1.2  # percent: the band of the margin stays visible beside large ratios
 LEAST_RANGE = 1.12  # of the axis of ratios, on each side: small differences shall look small
 WHISKER_ROOM = 1.6  # whiskers may widen the axis by this factor, and are cut there
@@ -63,7 +64,9 @@ class RatioMark:
     shape: int  # that of the product; of two products a diamond
     state: str
     bar: tuple[str, str]  # start and width, from ×1; empty texts without one
+    is_inside: bool  # measured once, within the margin: grey
     whisker: tuple[str, str]  # its ends; empty texts without one
+    whisker_kind: Whisker | None
     caps: tuple[str, str]  # the upper and lower ends of its caps
     beyond: str  # left | right: the ratio is beyond the axis; "" otherwise
 
@@ -116,7 +119,7 @@ class Forest:
     ratio_of: str  # A ÷ B
     towards: tuple[str, str]  # what the left and the right side of the ratios mean
     margin: str
-    whisker: str
+    key: str  # what the marks mean, of those that are drawn
     height: int  # of a row, in pixels
     middle: float
     is_wide: bool
@@ -143,6 +146,7 @@ def forest(
     baseline = next(product for product in answer.products if product.product == answer.baseline)
     compared = tuple(product for product in answer.products if product is not baseline)
     shown_rows = [answer.rows[at] for group in answer.forest for at in (group.shared if whole else group.rows)]
+    margin = f"±{100 * answer.margin:g} %"
     columns = tuple(
         place for place in range(len(answer.label_columns)) if len({row.labels[place] for row in shown_rows}) > 1
     )
@@ -159,8 +163,10 @@ def forest(
         parts=parts,
         ratio_of=f"{name or 'Each'} ÷ {baseline.short}",
         towards=(f"← {sides[0]}", f"{sides[1]} →"),
-        margin=f"±{100 * answer.margin:g} %",
-        whisker=_whisker_words(shown_rows),
+        margin=margin,
+        key=" ".join(
+            _key([mark for part in parts for *_, rows, _ in part.groups for row in rows for mark in row.ratios], margin)
+        ),
         height=_height(answer),
         middle=_height(answer) / 2,
         is_wide=len(answer.products) > FEW_PRODUCTS or not answer.loads,
@@ -171,13 +177,26 @@ def _height(answer: BenchAnswer) -> int:
     return LOW_PX if len(answer.products) <= FEW_PRODUCTS else HIGH_PX
 
 
-def _whisker_words(rows: Sequence[BenchRow]) -> str:
-    kinds = {cell.whisker for row in rows for cell in row.cells if cell.whisker}
-    if kinds == {Whisker.INTERVAL}:
-        return "95 % confidence interval"
-    if kinds == {Whisker.NOISE}:
-        return "noise of the table, no repeats"
-    return "95 % confidence interval, or noise of the table without repeats" if kinds else ""
+def _key(marks: Sequence[RatioMark], margin: str) -> Iterator[str]:
+    states = {(RatioState(mark.state), mark.is_inside) for mark in marks}
+    kinds = (
+        ("Filled", ((RatioState.DIFFERENT, False, "different"),)),
+        ("Filled grey", ((RatioState.EQUAL, False, "equal"),)),
+        ("Hollow", ((RatioState.ONCE, False, "measured once"), (RatioState.DRIFT, False, "may be drift"))),
+        (
+            "Hollow grey",
+            ((RatioState.UNCLEAR, False, "unclear"), (RatioState.ONCE, True, f"measured once, within {margin}")),
+        ),
+    )
+    for look, meanings in kinds:
+        if found := [words for state, is_inside, words in meanings if (state, is_inside) in states]:
+            yield f"{look}: {' or '.join(found)}."
+    if whiskers := {mark.whisker_kind for mark in marks if mark.whisker[0]}:
+        words = " or ".join(_WHISKERS[kind] for kind in Whisker if kind in whiskers)
+        yield f"Whisker, if wider than its mark: {words}."
+
+
+_WHISKERS = {Whisker.INTERVAL: "95 % confidence interval", Whisker.NOISE: "noise of the table without repeats"}
 
 
 def _part(
@@ -339,6 +358,9 @@ class _Drawing:
         state = cell.state or RatioState.UNCLEAR
         has_bar = is_pair and state in (RatioState.DIFFERENT, RatioState.DRIFT, RatioState.ONCE)
         low, high = cell.whisker_low, cell.whisker_high
+        ends = (self.ratios.at(low), self.ratios.at(high)) if low and high else (x, x)
+        has_whisker = ends[1] - ends[0] > MARK_WIDE
+        margin = 1 + self.answer.margin
         return RatioMark(
             x=_text(x),
             y=f"{self.middle + down:.1f}",
@@ -348,7 +370,9 @@ class _Drawing:
             colour=colours[cell.product if is_better or not is_pair else self.answer.baseline],
             state=state.value,
             bar=(_text(min(x, unity)), _text(abs(x - unity))) if has_bar else ("", ""),
-            whisker=(_text(self.ratios.at(low)), _text(self.ratios.at(high))) if low and high else ("", ""),
+            is_inside=state is RatioState.ONCE and 1 / margin <= ratio <= margin,
+            whisker=(_text(ends[0]), _text(ends[1])) if has_whisker else ("", ""),
+            whisker_kind=cell.whisker if has_whisker else None,
         )
 
     def _ratio_text(

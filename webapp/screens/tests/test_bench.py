@@ -82,6 +82,27 @@ def test_the_products_of_references_are_not_counted_as_references(operator: Clie
     assert (text, count > references) == ("From references", True)
 
 
+def test_the_legend_of_the_plot_names_only_marks_that_are_drawn(operator: Client, labs: tuple[Lab, Lab]) -> None:
+    repeated = operator.get(ADDRESS).context["sections"].forest
+    marks = [mark for part in repeated.parts for *_, rows, _ in part.groups for row in rows for mark in row.ratios]
+    assert {mark.state for mark in marks} == {"different"}
+    assert ("Whisker" in repeated.key) is any(mark.whisker[0] for mark in marks)
+    assert repeated.key.partition("Whisker")[0].strip() == "Filled: different."
+
+
+def test_a_ratio_of_single_values_within_the_margin_is_grey(operator: Client, db: None) -> None:
+    samsung = Lab(a_drive(a_host("storage1"), "nvme0", model=SAMSUNG, serial="S1"))
+    drive = a_drive(samsung.target.host, "nvme1", model=INTEL, serial="I1")
+    intel = Lab(drive, version=samsung.run.version, number=2)
+    for depth, ratio in ((1, 2.0), (2, 0.99), (4, 1.0)):
+        samsung.measure(100.0 * depth, iodepth=depth)
+        intel.measure(100.0 * depth * ratio, iodepth=depth)
+    page = shown(operator)
+    assert page.count("ratio-once is-inside") == 2
+    assert "Hollow: measured once. Hollow grey: measured once, within ±5 %." in page
+    assert not re.findall("Filled|Whisker", page)
+
+
 def facet_counts(client: Client) -> dict[str, dict[str, int]]:
     facets = client.get("/bench/").context["picker"].facets
     return {facet.facet: {level: count for level, _, count in facet.options} for facet in facets}
