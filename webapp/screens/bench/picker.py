@@ -23,7 +23,6 @@ _LABELS = {
 }  # fmt: skip
 _TEXTS = {
     (Facet.SOURCE, Source.OWN.value): "Own results", (Facet.SOURCE, Source.IMPORT.value): "From imports",
-    (Facet.SOURCE, Source.REFERENCE.value): "From references",  # of which each may have several products
     **{(Facet.KIND, kind.value): texts[1] for kind, texts in LABELS.items()},
 }  # fmt: skip
 
@@ -115,15 +114,26 @@ def _few_shared(card: Card) -> int:
 def _facets(offers: Sequence[Offer]) -> Iterator[FacetChoice]:
     """Those that tell products apart."""
     counts = Counter(level for offer in offers for level in offer.levels)
+    texts = _TEXTS | dict(_import_texts(offers))
     for facet in Facet:
         levels = [level for level in counts if level[0] is facet]
         if facet is Facet.KIND:
             levels.sort(key=lambda level: [*Kind].index(Kind(level[1])))
         else:
             levels.sort(key=lambda level: (-counts[level], level[1]))
-        options = tuple((level[1], _TEXTS.get(level, level[1]), counts[level]) for level in levels)
+        options = tuple((level[1], texts.get(level, level[1]), counts[level]) for level in levels)
         if len(options) > 1:
             yield FacetChoice(facet, _LABELS[facet], options)
+
+
+def _import_texts(offers: Sequence[Offer]) -> Iterator[tuple[tuple[Facet, str], str]]:
+    """An import or a reference may have several products, so that their number is stated too."""
+    for level, one, several in (
+        ((Facet.KIND, Kind.IMPORT.value), "import or reference", "imports and references"),
+        ((Facet.SOURCE, Source.REFERENCE.value), "reference", "references"),
+    ):
+        if count := len({offer.product.number for offer in offers if level in offer.levels}):
+            yield level, f"Products of {count} {one if count == 1 else several}"
 
 
 def comparable_pairs() -> list[tuple[str, Pair]]:

@@ -79,7 +79,7 @@ def test_the_products_of_references_are_not_counted_as_references(operator: Clie
     facets = {facet.facet: facet for facet in operator.get("/bench/").context["picker"].facets}
     ((_, text, count),) = [option for option in facets[Facet.SOURCE].options if option[0] == "reference"]
     references = len(operator.get("/references/").context["references"])
-    assert (text, count > references) == ("From references", True)
+    assert (text, count > references) == (f"Products of {references} references", True)
 
 
 def test_the_legend_of_the_plot_names_only_marks_that_are_drawn(operator: Client, labs: tuple[Lab, Lab]) -> None:
