@@ -169,6 +169,12 @@ class ShownPair:
     names: tuple[str, str]
     row: ShownRow  # with a value of both
     confounded: str  # a warning if they were measured in different hosts, else ""
+    metric: str = ""  # its label; "" in answers that were stored before they held it
+
+    @property
+    def of(self) -> str:
+        """IOPS · Random read, lowest load, 4 KiB."""
+        return " · ".join(filter(None, (self.metric, f"{self.row.title}, {self.row.words}")))
 
 
 @dataclass(frozen=True)
@@ -201,7 +207,7 @@ def _shown(alike_pairs: Iterator[Pair]) -> Iterator[ShownPair]:
             named = [BLOCK, *(name for name in telling_factors(beside) if name not in MAIN)]
             shown = shown_row(page, row, in_words(row.workload, named))
             names = pair.offers[0].text, pair.offers[1].text
-            yield ShownPair(bench_address(products), names, shown, page.confounded)
+            yield ShownPair(bench_address(products), names, shown, page.confounded, row.panel.metric.label)
 
 
 def _headline(rows: Sequence[Row]) -> Row | None:
@@ -272,8 +278,8 @@ def overview_page(request: HttpRequest) -> HttpResponse:
 
 
 def _shared_workload(shown: Sequence[ShownPair]) -> str:
-    """The workload of all pairs; "" if they differ."""
-    workloads = {f"{pair.row.title}, {pair.row.words}" for pair in shown}
+    """Metric and workload of all pairs; "" if they differ."""
+    workloads = {pair.of for pair in shown}
     return workloads.pop() if len(workloads) == 1 else ""
 
 

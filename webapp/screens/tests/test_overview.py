@@ -199,6 +199,7 @@ def test_drives_are_compared_only_in_one_host(operator: Client, hosts: int) -> N
     page = unescape(operator.get("/").content.decode())
     card = page.partition(COMPARED)[2].partition("</section>")[0]
     assert ("worse" in card or "better" in card) is (hosts == 1)
+    assert ("IOPS · " in card) is (hosts == 1)
 
 
 def test_a_compared_pair_names_the_controller_if_others_have_values(operator: Client) -> None:
@@ -466,6 +467,8 @@ def test_of_many_drives_only_the_changed_ones_have_a_tile(operator: Client, quer
     page = operator.get("/").content.decode()
     assert page.count('class="spark-line') == 2  # the card and the tile of nvme0
     assert f"{MOST_TILES} steady" in page
+    assert "mean over the points of the last run" in page
+    assert re.search(r"charts: −\d+ to \+\d+ % of the mean", page)
 
 
 def test_own_pairs_come_before_references(operator: Client) -> None:
