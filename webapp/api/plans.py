@@ -361,7 +361,7 @@ class EnduranceUseOut(Schema):
 
 
 class ExpectedOut(Schema):
-    """Expected bytes written to a target, from the fastest earlier results of such writes; `estimate` has the bound.
+    """Expected bytes written to a target, from the nearest earlier results of such writes; `estimate` has the bound.
 
     `by_model`: partly from other targets with the same drive model. Only targets with earlier results are listed.
     """

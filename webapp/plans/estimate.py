@@ -1,8 +1,8 @@
 """Estimates the bytes that a plan will write from earlier results. Pure. The bound is `bytes_written.written_most`.
 
-A trial with a run time is expected to write as fast as the fastest earlier result of its kind: random or sequential,
-the same share of reads, direct or not, the same layout; preferably with the same block size, else with any. Results of
-the same target are preferred, else results of other targets with the same drive model. Results of several targets at
+A trial with a run time is expected to write as fast as the nearest earlier results of its kind, whatever their plan.
+The kind is random or sequential, the same share of reads, direct or not, and the same layout. Results of the same
+target are preferred, else results of other targets with the same drive model. Results of several targets at
 once are ignored, because only their sum is known. An amount or a file size is exact, as in the bound, and a rebuild
 counts as in the bound.
 """
@@ -10,7 +10,8 @@ counts as in the bound.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import ceil, inf, log2
+from statistics import median
 
 from webapp.plans.bytes_written import may_write_again, rebuilt_in, written_before_trials, written_by, written_most
 from webapp.plans.document import PlanDocument
@@ -177,24 +178,41 @@ Point = Mapping[str, Value]
 Kind = tuple[Value, ...]
 
 
+Load = tuple[int, ...]  # block size, queue depth and jobs
+
+
 @dataclass(frozen=True)
 class Speeds:
-    """The fastest measured writes in bytes/s, by kind and block size; None: any block size."""
+    """Measured points and their bytes/s."""
 
-    by_kind: Mapping[tuple[Kind, Value], float] = field(default_factory=dict)
+    by_load: Mapping[Kind, Mapping[Load, Sequence[tuple[Point, float]]]] = field(default_factory=dict)
 
     @staticmethod
     def of(measured: Iterable[tuple[Point, float]]) -> "Speeds":
-        """From points that write and their bytes/s."""
-        rates: dict[tuple[Kind, Value], float] = {}
+        by_load: dict[Kind, dict[Load, list[tuple[Point, float]]]] = {}
         for point, rate in measured:
-            for key in ((kind_of(point), point.get("block_size")), (kind_of(point), None)):
-                rates[key] = max(rates.get(key, 0.0), rate)
-        return Speeds(rates)
+            by_load.setdefault(kind_of(point), {}).setdefault(_load(point), []).append((point, rate))
+        return Speeds(by_load)
+
+    def nearest(self, point: Point) -> list[float]:
+        """Rates of the points of its kind that are nearest in block size, then in queue depth and jobs; of these, those
+        with the fewest other factors that differ."""
+        by_load, load = self.by_load.get(kind_of(point), {}), _load(point)
+        if not by_load:
+            return []
+        alike = by_load[min(by_load, key=lambda other: [abs(log2(a / b)) for a, b in zip(load, other, strict=True)])]
+        differing = [len(dict(point.items() ^ other.items())) for other, _ in alike]
+        least = min(differing)
+        return [rate for (_, rate), count in zip(alike, differing, strict=True) if count == least]
 
     def at(self, point: Point) -> float | None:
-        kind = kind_of(point)
-        return self.by_kind.get((kind, point.get("block_size")), self.by_kind.get((kind, None)))
+        """The median of the nearest."""
+        rates = self.nearest(point)
+        return median(rates) if rates else None
+
+
+def _load(point: Point) -> Load:
+    return tuple(int(point.get(name) or 1) for name in ("block_size", "iodepth", "numjobs"))
 
 
 @dataclass(frozen=True)

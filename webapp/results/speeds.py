@@ -4,7 +4,6 @@ the highest IOPS of a point, of which loads are shares."""
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import log2
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +12,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from webapp.core.statistics import mean_of
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument
-from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, estimate, kind_of, written_expected
+from webapp.plans.estimate import Earlier, Estimate, Expected, Speeds, estimate, written_expected
 from webapp.plans.expand import Expansion
 from webapp.plans.expected_time import NOTHING_LEARNED, Experience, Span
 from webapp.plans.grids import PartGrid
@@ -84,33 +83,22 @@ def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str
     """(target id, point key) -> bytes/s of the nearest measured workloads, for trials that end by an amount and either
     read or write.
 
-    Their kind is the same, as in `plans.estimate`; of these, the nearest in block size, then in queue depth and jobs.
+    Their kind is the same, as in `plans.estimate`; of these, the nearest.
     """
+    measured: dict[tuple[str, str], list[tuple[Point, float]]] = defaultdict(list)
+    for target, rates in speeds.items():
+        for way, point, rate in rates:
+            measured[target, way].append((point, rate))
+    known = {key: Speeds.of(rates) for key, rates in measured.items()}
     nearest_spans = {}
     for trial, _ in expansion.distinct:
         work, *further = trial.workloads
         if further or work.moved_bytes is None or len(trial.target_ids) > 1 or work.write_share not in (0.0, 1.0):
             continue
         direction = "write" if work.write_share else "read"
-        alike = [
-            (_distance(trial.point, point), rate)
-            for way, point, rate in speeds.get(trial.target_id, ())
-            if way == direction and kind_of(point) == kind_of(trial.point)
-        ]
-        if alike:
-            nearest = min(distance for distance, _ in alike)
-            nearest_spans[trial.target_id, trial.point_key] = Span.of(
-                [rate for distance, rate in alike if distance == nearest]
-            )
+        if rates := known.get((trial.target_id, direction), Speeds()).nearest(trial.point):
+            nearest_spans[trial.target_id, trial.point_key] = Span.of(rates)
     return nearest_spans
-
-
-def _distance(first: Point, second: Point) -> tuple[float, ...]:
-    """Octaves between block sizes, and between depths and jobs."""
-    return tuple(
-        abs(log2(int(first.get(name) or 1)) - log2(int(second.get(name) or 1)))
-        for name in ("block_size", "iodepth", "numjobs")
-    )
 
 
 def sequential_writes(speeds: Rates) -> Mapping[str, Span]:

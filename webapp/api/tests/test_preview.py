@@ -93,7 +93,7 @@ def test_a_preview_shows_the_bytes_expected_from_earlier_results(operator: Calle
     plan = DOCUMENT | {"repeats": 1, "parts": [{"name": "a", "factors": {"pattern": "randwrite"}}]}
     operator("post", "plans", {"document": plan, "slug": "w"})
     made = operator("get", "plans/w/preview?target=a/scratch")[1]
-    assert made["expected"] == [{"target": "a/scratch", "bytes": 3 * 2000 * 4096 + 2**20, "by_model": False}]
+    assert made["expected"] == [{"target": "a/scratch", "bytes": 3 * 1500 * 4096 + 2**20, "by_model": False}]
     assert made["estimate"]["bytes_written_max"] > made["expected"][0]["bytes"]
 
 

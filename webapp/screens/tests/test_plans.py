@@ -149,14 +149,15 @@ def test_it_shows_the_duration_of_earlier_runs(operator: Client, target: Target)
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "the times between trials and for prefill in at least 1 earlier run on each host" in page
-    assert "expected, from the fastest earlier results of this target for such writes" in page
+    assert "expected, from the nearest earlier results of this target for such writes" in page
     other = storage1_scratch(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
-    assert "from the fastest earlier results of drives of this model" in page
+    assert "from the nearest earlier results of drives of this model" in page
     other.model = "another"
     other.save()
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
-    assert "are expected to be written" not in page
+    assert "expected to be written" not in page
+    assert "written at most" in " ".join(page.split())
     Result.objects.update(invalid=True)
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     finish_run(first_look_run(PlanVersion.objects.get(), [target]))

@@ -72,7 +72,7 @@ def test_its_page_says_what_a_run_costs_and_that_it_is_due_too_often(
 ) -> None:
     page = page_of(operator, f"/schedules/{nightly.pk}/")
     assert 'id="run-cost">One run</h2>' in page
-    assert "expected to be written" in page
+    assert "written at most" in page
     assert "runs are due" not in page
     often = a_schedule(
         olga, name="often", version=version, targets=list(nightly.targets.all()), cron="* * * * *", overlap="wait"
