@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID
 
-from django.db.models import Aggregate, Case, Exists, F, FloatField, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Aggregate, Case, Exists, F, FloatField, OuterRef, Q, QuerySet, Subquery, Value, When
 from django.db.models.functions import Extract
 from django.http import Http404
 
+from webapp.analysis import run_answer
 from webapp.analysis.claims import MIN_BLOCKS
+from webapp.analysis.models import FindingsMade
 from webapp.plans import levels
 from webapp.plans.document import Part, PlanDocument, read
 from webapp.plans.engines import ENGINES, engine_name
@@ -194,13 +196,14 @@ _PLACES = [When(builtin="", then=Value(-1)), *(When(builtin=name, then=Value(n))
 @dataclass(frozen=True)
 class Row:
     """`took_s` is the median duration of done runs, None if there are none. `last` is the last run that ended, and
-    `written_bytes` what its trials wrote, None without such a run."""
+    `written_bytes` what its trials wrote: None without such a run, or if it only read and the plan writes elsewhere."""
 
     plan: Plan
     topic: str
     question: str  # without one, what the first part measures
     is_question: bool
     only_describes: bool  # too few repeats for a claim
+    writes: bool
     overwrites: bool
     outline: Outline | None  # None: the plan is too large to be expanded for a list
     took_s: float | None
@@ -221,9 +224,10 @@ def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
 
 
 def plans_heading(plans: QuerySet[Plan], search: str, shown: Shown) -> str:
-    """`47 plans, 12 answered`. A plan is answered if a run of it is done."""
-    done = Run.objects.filter(version__plan=OuterRef("pk"), state=RunState.DONE)
-    counts = Counter(plans.order_by().values_list(Exists(done), flat=True))
+    """`47 plans, 12 answered`. A plan is answered if the last run that ended is done, and its findings are made."""
+    ended = Run.objects.filter(version__plan=OuterRef(OuterRef("pk")), ended_at__isnull=False).order_by("-number")
+    answers = FindingsMade.objects.filter(run=Subquery(ended.values("pk")[:1]), run__state=RunState.DONE)
+    counts = Counter(plans.order_by().values_list(Exists(answers.filter(version=run_answer.VERSION)), flat=True))
     count, answered = counts.total(), counts[True]
     before, after = _WORDS[shown]
     noun = f"{before}plan{'s' if count > 1 else ''}{after}{' found' if search else ''}"
@@ -262,17 +266,20 @@ def _row(
     written: Mapping[UUID, int],
     titles: Mapping[str, int],
 ) -> Row:
+    writes = any(_writes(factor_texts(document, part)) for part in document.parts)
+    bytes_of_last = written.get(last.pk, 0) if last else 0
     return Row(
         plan=plan,
         topic=_TOPIC_OF.get(plan.builtin, "More") if plan.builtin else OWN,
         question=document.question or sentences(document)[0][1],
         is_question=bool(document.question),
         only_describes=document.repeats < MIN_BLOCKS and not document.goal,
+        writes=writes,
         overwrites=overwrites_drives(document),
         outline=outline(document) if _characters(document) <= MAX_CHARACTERS else None,
         took_s=took_s,
         last=last,
-        written_bytes=written.get(last.pk, 0) if last else None,
+        written_bytes=bytes_of_last if bytes_of_last or (last and not writes) else None,
         shares_title=titles[plan.title] > 1,
     )
 
@@ -283,10 +290,14 @@ def overwrites_drives(document: PlanDocument) -> bool:
 
 
 def _overwrites_drives(texts: Mapping[str, str], part: Part) -> bool:
-    if name_layout(texts):
-        return True
-    writing = (text for name, text in texts.items() if stream_and_factor(name)[1] in ("pattern", BEFORE))
-    return "block" in part.on and (PURGE in texts or any(_WRITES.search(text) for text in writing))
+    return bool(name_layout(texts)) or ("block" in part.on and (PURGE in texts or _writes(texts)))
+
+
+def _writes(texts: Mapping[str, str]) -> bool:
+    """Whether a pattern or a step writes."""
+    return any(
+        _WRITES.search(text) for name, text in texts.items() if stream_and_factor(name)[1] in ("pattern", BEFORE)
+    )
 
 
 def sentences(document: PlanDocument) -> list[tuple[str, str]]:

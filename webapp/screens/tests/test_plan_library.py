@@ -93,8 +93,12 @@ def test_its_heading_counts_the_plans_that_are_listed_and_those_with_an_answer(o
     first_look(), a_version(slug="other"), a_version(slug="third")
     assert heading() == "3 plans, none answered yet"
     target = storage1_scratch(a_host("storage1"))
-    for slug in ("first-look", "first-look", "other"):
-        finish_run(first_look_run(PlanVersion.objects.get(plan__slug=slug), [target]))
+    before = heading()
+    for slug in ("first-look", "other"):
+        finish_run(run := first_look_run(PlanVersion.objects.get(plan__slug=slug), [target]))
+        assert heading() == before, "findings that are being made are no answer"
+        run_findings.make(run)
+        before = heading()
     assert heading() == "3 plans, 2 answered"
     assert heading("?q=first") == "1 plan found, answered"
     assert heading("?q=nothing") == "No plan found"
@@ -139,6 +143,17 @@ def test_it_shows_the_answer_and_the_writes_of_the_last_run_that_ended(operator:
     assert row.written_bytes > 0
     assert row.took_s is not None
     assert 'href="/runs/1/"' in text_of(operator, "/plans/")
+
+
+def test_a_last_run_that_only_read_says_nothing_of_a_plan_that_writes_elsewhere(operator: Client) -> None:
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
+    Result.objects.filter(run=run).update(direction="read")
+    row = listed(operator)["first-look"]
+    assert (row.writes, row.written_bytes) == (True, None)
+    page = text_of(operator, "/plans/")
+    assert "on some targets" in page
+    assert "0 B" not in page
 
 
 def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:
