@@ -5,7 +5,9 @@ the server's clock, so wrong clocks of hosts have no effect:
 
     turnover   (ended - dispatched) - (runtime + ramp): order, settings, the engine's start and end, report; each run's
                median, because a trial during an outage is not representative. Of a run whose trials all end by an
-               amount: engine started - dispatched, because the rest is part of the amount's time.
+               amount: engine started - dispatched, because the rest is part of the amount's time. The longest is that
+               of the run's mean, with the median time from the end of a trial to the next order. In the mean, a trial
+               counts with at most twice the median, because of outages.
     prefill    (engine started - dispatched) - the run's median of it, for a run's first trial on a set of files; bytes
                of the set / that time. Less than `MIN_PREFILL_S` means that the files existed already.
                Trials with steps before them count in neither.
@@ -21,7 +23,9 @@ Each run gives one value; `experience.Span` is the smallest, the median and the 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from datetime import datetime
+from itertools import pairwise
+from statistics import fmean, median
 from typing import Any
 from uuid import UUID
 
@@ -137,6 +141,8 @@ class _Done:
     layout: str  # line of its layout, "" without one
     build_s: float | None  # build time of the layout, mean of its pools; None if it already existed
     steps: str | None  # before it: their time is part of `before_s`
+    created: datetime  # the order
+    ended: datetime
 
     @property
     def own_s(self) -> float:
@@ -192,25 +198,27 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         before, lasted = ((until - created).total_seconds() - (all_s or 0) for until in (started, ended))
         yield _Done(
             run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, AnyWorkload),
-            before, lasted, layout or "", one_s, steps,
+            before, lasted, layout or "", one_s, steps, created, ended,
         )  # fmt: skip
 
 
 def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
-    turnovers, prefills = [], []
+    turnovers, longest, prefills = [], [], []
     for trials in runs:
         first, later = _split([trial for trial in trials if not trial.steps])
         turnover = _turnovers(later)
         if len(turnover) < MIN_TRIALS:
             continue
-        turnovers.append(median(turnover))
+        turnovers.append(usual := median(turnover))
+        between = [max(0.0, (after.created - trial.ended).total_seconds()) for trial, after in pairwise(trials)]
+        longest.append(max(usual, fmean(min(each, 2 * usual) for each in turnover)) + median(between))
         prefills += _prefill_rates(first, median(trial.before_s for trial in later))
     if not turnovers:
         return None
     amounts = _amount_rates([trial for trials in runs for trial in trials])
     return Experience(
         runs=len(turnovers),
-        turnover_s=Span.of(turnovers),
+        turnover_s=Span(min(turnovers), median(turnovers), max(longest)),
         prefill_bytes_per_s=Span.of(prefills) if prefills else None,
         amounts=amounts,
         stops_s=_stops([trial for trials in runs for trial in trials]),

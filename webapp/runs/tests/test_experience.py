@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import msgspec
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -76,7 +77,28 @@ def test_the_estimate_uses_the_median_turnover_of_each_run(target: Target) -> No
     ended_run(target, [9, 50])  # too few trials to say anything
     found = experience_of([target])[str(target.host_id)]
     assert found.runs == 3
-    assert figures(found.turnover_s) == pytest.approx((1, 2, 4))
+    assert figures(found.turnover_s) == pytest.approx((1, 2, 5)), (
+        "the outage counts twice the median: (4 + 4 + 4 + 8) / 4"
+    )
+
+
+def test_the_longest_time_covers_what_a_noisy_run_took(target: Target) -> None:
+    run = ended_run(target, [5, 3, 3, 4, 8, 8, 4])
+    ended_run(target, [2, 2, 2, 2, 2])
+    for trial in run.trials.filter(index__gt=0):  # each order comes 0.5 s after the end of the trial before
+        Attempt.objects.filter(trial=trial).update(
+            **{
+                name: F(name) + timedelta(seconds=0.5) * trial.index
+                for name in ("created_at", "started_at", "ended_at")
+            }
+        )
+    found = experience_of([target])[str(target.host_id)]
+    assert figures(found.turnover_s) == pytest.approx((2, 3, 5.5))
+    attempts = Attempt.objects.filter(run=run).order_by("created_at")
+    first, last = attempts[1], attempts[6]
+    assert first.ended_at is not None
+    assert last.ended_at is not None
+    assert 6 * (3 + found.turnover_s.high) >= (last.ended_at - first.created_at).total_seconds()
 
 
 def test_files_are_written_at_the_rate_of_the_first_trials(target: Target) -> None:
