@@ -25,6 +25,7 @@ from scipy.special import nctdtr, stdtrit
 from webapp.analysis.claims import ALPHA, MIN_BLOCKS, OF_POINTS, OF_SENTENCES
 from webapp.analysis.default_questions import TARGET, questions_of
 from webapp.analysis.dimensions import PART
+from webapp.core.formatting import ratio, significant
 from webapp.core.statistics import Ratio, student_t
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
@@ -32,6 +33,7 @@ from webapp.results.models import Result
 from webapp.results.reading.query import TargetPoint
 
 POWER = 0.85
+COARSE_PERCENT = 20  # from here on, the preview says what finds smaller differences
 _EACH = math.sqrt(POWER)  # of each of two conditions that hardly depend on each other
 ASSUMED = 0.02  # standard deviation of ln(IOPS) of a target without repeats
 _FINEST = 0.001  # repeats that are equal by chance are not without noise
@@ -49,6 +51,17 @@ class Detectable(msgspec.Struct, frozen=True, kw_only=True):
     noise_percent: float  # standard deviation of a trial
     results: int  # that say the noise; 0: it is assumed
     target: str  # with this noise, the largest of the plan's targets; "" if it is assumed
+
+    @property
+    def smallest(self) -> str:
+        """`6.12 %`; above 100 % the ratio of the levels: `×3.92`."""
+        if self.percent is None:
+            return ""
+        return f"{significant(self.percent)} %" if self.percent <= 100 else ratio(1 + self.percent / 100)
+
+    @property
+    def is_coarse(self) -> bool:
+        return self.percent is not None and self.percent > COARSE_PERCENT
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from django.test import Client
 
+from webapp.analysis.detectable import Detectable
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument
 from webapp.tests.factories.hosts import a_host, a_target
@@ -53,3 +54,20 @@ def test_the_page_shows_it(operator: Client, target: Target) -> None:
     slug = a_version(COMPARED).plan.slug
     page = operator.get(f"/plans/{slug}/?target={target.id}").content.decode()
     assert 'id="finds"' in page
+    assert "more repeats or a quieter host" not in page
+
+
+@pytest.mark.parametrize(
+    ("percent", "words", "coarse"),
+    [(6.123, "6.12 %", False), (20.0, "20.0 %", False), (45.678, "45.7 %", True), (292.2, "×3.92", True)],
+)
+def test_large_differences_are_factors_without_false_digits(
+    operator: Client, target: Target, monkeypatch: pytest.MonkeyPatch, percent: float, words: str, coarse: bool
+) -> None:
+    found = Detectable(percent=percent, repeats=3, comparisons=1, noise_percent=19.9, results=18, target="a/b")
+    monkeypatch.setattr("webapp.screens.plans.previewing.detectable", lambda *_: found)
+    slug = a_version(COMPARED).plan.slug
+    page = " ".join(operator.get(f"/plans/{slug}/?target={target.id}").content.decode().split())
+    assert f"Finds only differences of <strong>{words}</strong> or more" in page
+    assert ("more repeats or a quieter host are needed" in page) is coarse
+    assert "Overwrites nothing: in directories, it writes only its own files." in page
