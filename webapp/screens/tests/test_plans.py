@@ -39,6 +39,17 @@ def test_it_shows_the_note_as_safe_html_with_its_markdown(operator: Client) -> N
     assert "<p><strong>Destroys all data</strong>, see <code>layout</code>. &lt;script&gt;x&lt;/script&gt;</p>" in page
 
 
+def test_the_note_is_folded_unless_the_plan_overwrites_drives(operator: Client) -> None:
+    def note_of(document: PlanDocument) -> str:
+        first_look(msgspec.structs.replace(document, note="Why."))
+        page = " ".join(operator.get("/plans/first-look/").content.decode().split())
+        return page[: page.index("<summary>Note</summary>")].rpartition("<details")[2]
+
+    assert "open" in note_of(FIRST_LOOK)
+    in_directories = tuple(msgspec.structs.replace(each, on=("directory",)) for each in FIRST_LOOK.parts)
+    assert "open" not in note_of(msgspec.structs.replace(FIRST_LOOK, parts=in_directories))
+
+
 def test_it_shows_an_older_version_and_refuses_an_unknown_one(operator: Client, target: Target) -> None:
     first_look()
     assert "version 1," in operator.get("/plans/first-look/?version=1").content.decode()
