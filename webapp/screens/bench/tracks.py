@@ -179,7 +179,7 @@ def _height(answer: BenchAnswer) -> int:
 
 def _key(marks: Sequence[RatioMark], margin: str) -> Iterator[str]:
     states = {(RatioState(mark.state), mark.is_inside) for mark in marks}
-    kinds = (
+    kinds: tuple[tuple[str, tuple[tuple[RatioState, bool, str], ...]], ...] = (
         ("Filled", ((RatioState.DIFFERENT, False, "different"),)),
         ("Filled grey", ((RatioState.EQUAL, False, "equal"),)),
         ("Hollow", ((RatioState.ONCE, False, "measured once"), (RatioState.DRIFT, False, "may be drift"))),

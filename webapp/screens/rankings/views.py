@@ -143,7 +143,8 @@ def _context(data: QueryDict, ranking: Ranking) -> dict[str, object]:
         "caveats": list(caveats(ranking)),
         "metric": groups[0].panel.metric if groups else None,
         "groups": shown_groups,
-        "has_whiskers": any(each.bar.low for group in (*shown_groups, *scores) for each in group.all),
+        "has_whiskers": any(each.bar.low for group in shown_groups for each in group.all)
+        or any(score.bar.low for group_scores in scores for score in group_scores.all),
         "more_groups": len(ranking.groups) - len(groups),
         "with_p99": not is_latency and any(entry.p99_ns for group in groups for entry in group.entries),
         "alone": [_alone(group) for group in ranking.alone],
