@@ -155,4 +155,10 @@ def engines(host: Host) -> list[tuple[str, dict[str, Any]]]:
     """The label and the offer of each engine that works on the host, its version without the label."""
     labels = {workload.engine_name(): recipe.LABEL for workload, recipe in ENGINES.items()}
     offers = [(labels.get(name, name), offer) for name, offer in host.capabilities.get("engines", {}).items()]
-    return [(label, offer | {"version": offer["version"].removeprefix(f"{label}-")}) for label, offer in offers]
+    return [(label, offer | {"version": _version(label, offer["version"])}) for label, offer in offers]
+
+
+def _version(label: str, version: str) -> str:
+    """Without the name of the program, which the label begins with: `sysbench fileio` and `sysbench 1.0.20`."""
+    program = label.split()[0]
+    return version.removeprefix(f"{program}-").removeprefix(f"{program} ")

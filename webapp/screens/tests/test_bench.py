@@ -562,6 +562,7 @@ def test_selected_results_of_references_become_these_references(operator: Client
     [("/runs/", 'name="product" value="run:2"'), ("/hosts/", 'name="product" value="host:storage1"')],
 )
 def test_rows_of_lists_can_be_selected(operator: Client, labs: tuple[Lab, Lab], address: str, box: str) -> None:
+    a_host("storage2")
     page = operator.get(address).content.decode()
     assert f'type="checkbox" form="compare-selected" {box}' in page
     assert "Compare selected" in page

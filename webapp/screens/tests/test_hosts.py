@@ -268,3 +268,19 @@ def test_rows_of_targets_take_as_many_queries_for_many_as_for_one(queries_of: Ca
     for number in range(3):
         storage1_scratch(host, f"scratch{number}")
     assert queries_of("/hosts/storage1/") == one
+
+
+def test_engines_are_folded_and_one_host_alone_is_not_selected(operator: Client) -> None:
+    host = a_host("alone")
+    host.capabilities = {"engines": {"sysbench": {"version": "sysbench 1.0.20"}, "fio": {"version": "fio-3.33"}}}
+    host.save()
+    page = " ".join(operator.get("/hosts/").content.decode().split())
+    assert "<summary>2 engines</summary>" in page
+    assert "sysbench fileio 1.0.20" in page
+    assert "fio 3.33" in page
+    assert "Compare selected" not in page
+    assert "select-row" not in page
+    a_host("second")
+    page = operator.get("/hosts/").content.decode()
+    assert "Compare selected" in page
+    assert 'aria-label="Select second"' in page
