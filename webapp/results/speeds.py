@@ -96,8 +96,8 @@ def nearest_rates(expansion: Expansion, speeds: Rates) -> Mapping[tuple[str, str
         if further or work.moved_bytes is None or len(trial.target_ids) > 1 or work.write_share not in (0.0, 1.0):
             continue
         direction = "write" if work.write_share else "read"
-        if rates := known.get((trial.target_id, direction), Speeds()).nearest(trial.point):
-            nearest_spans[trial.target_id, trial.point_key] = Span.of(rates)
+        if alike := known.get((trial.target_id, direction), Speeds()).nearest(trial.point):
+            nearest_spans[trial.target_id, trial.point_key] = Span.of(alike)
     return nearest_spans
 
 
