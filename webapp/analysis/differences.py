@@ -130,7 +130,9 @@ def _of_point(row: ResultRow) -> Hashable:
 
 
 def _of_configuration(row: ResultRow) -> Hashable:
-    return row.configuration or tuple(sorted(row.facts.items()))  # imports have facts without a configuration
+    if not row.configuration:
+        return tuple(sorted(row.facts.items()))  # imports have facts without a configuration
+    return row.configuration, row.stream
 
 
 @dataclass(frozen=True)

@@ -122,7 +122,7 @@ def mixed_import(product: Product, rows: Sequence[ResultRow]) -> Mixed | None:
 
 def _settings(rows: Sequence[ResultRow], ignored: Collection[str]) -> Iterator[Mixed]:
     """Settings that no plan set and that changed between the results; not those that follow from others."""
-    configured = list({row.configuration: row for row in rows if row.configuration}.values())
+    configured = list({(row.configuration, row.stream): row for row in rows if row.configuration}.values())
     if len(configured) < 2:
         return
     names = {setting for row in configured for fact in row.facts if (setting := _setting(fact)) not in ("", *ignored)}

@@ -47,8 +47,8 @@ def _labels(rows: Sequence[ResultRow]) -> Iterator[str]:
 
 
 def identity(row: ResultRow) -> tuple[Hashable, ...]:
-    """The digest of the configuration, or the labels of an import."""
-    return (row.configuration,) if row.configuration else tuple(sorted(row.facts.items()))
+    """The digest of the configuration and the stream in it, or the labels of an import."""
+    return (row.configuration, row.stream) if row.configuration else tuple(sorted(row.facts.items()))
 
 
 def _several(rows: Iterable[ResultRow]) -> Iterator[str]:

@@ -178,10 +178,18 @@ def observe(state: TrialState) -> None:
         facts.update(inventory.observed_facts(state.targets[stream.number], stream))
     facts.update(settings_facts(state.devices))
     if state.layouts:
-        facts["layout"] = " + ".join(dict.fromkeys(built.record.line for built in state.layouts.values()))
+        facts |= _layout_facts(state)
     state.emit(Observed(at=time.time(), facts=facts))
     for recheck in {target.recheck for target in state.targets.values()}:
         recheck(programs=True)
+
+
+def _layout_facts(state: TrialState) -> dict[str, str]:
+    """One layout of all streams, or the different ones of each."""
+    lines = {stream.number: state.layouts[stream.target.id].record.line for stream in state.streams}
+    if len({*lines.values()}) == 1:
+        return {"layout": lines[state.streams[0].number]}
+    return {f"stream.{number}.layout": line for number, line in lines.items()}
 
 
 # Refuse to measure reads of files that were never written, because such reads do not reach the drive.

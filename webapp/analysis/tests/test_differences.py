@@ -4,6 +4,9 @@ from webapp.analysis.answer import DifferenceKind
 from webapp.analysis.comparing import compare
 from webapp.analysis.question import CompareQuery
 from webapp.analysis.tests.measuring import ENGINES
+from webapp.plans.points import point_key
+from webapp.results.models import Result, StreamRun
+from webapp.results.reading.rows import read_rows
 from webapp.tests.factories.hosts import a_target
 from webapp.tests.factories.results import FACTS, Lab
 
@@ -233,3 +236,25 @@ def test_a_size_in_bytes_follows_from_its_share_of_the_capacity(lab: Lab) -> Non
     lab.measure(10.0, 11.0, size=7 * 2**30, size_percent=70)
     made = compare(CompareQuery("iodepth", ("size_percent",)))
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "size")]
+
+
+def test_a_stream_with_a_target_of_its_own_has_the_facts_of_that_target(lab: Lab) -> None:
+    def array(number: int, device: str, file_system: str, layout: str) -> dict[str, str]:
+        stream = {"device": device, "file_system": file_system, "layout": layout, "target": device}
+        of_stream = {f"stream.{number}.{name}": text for name, text in stream.items()}
+        return of_stream | {f"device.{device}.stable_id": device, f"device.{device}.below.b{device}": f"b{device}"}
+
+    first, second = {**array(0, "md0", "btrfs", "A"), "device.bmd0.serial": "1"}, ("md1", "ext4", "B")
+    alone = lab.measure(10.0, 11.0, facts={**FACTS, **array(0, *second), "device.bmd1.serial": "2"})
+    together = lab.measure(5.0, 6.0, facts={**FACTS, **first, **array(1, *second), "device.bmd1.serial": "2"})
+    StreamRun.objects.filter(results__in=together).update(stream=1)
+    for results, beside in ((alone, "alone"), (together, "first")):
+        point = results[0].point | {"stream": "second", "beside": beside}
+        made = Result.objects.filter(pk__in=[each.pk for each in results])
+        made.update(point=point, point_key=point_key(point))
+    rows = read_rows(Result.objects.all())
+    (facts,) = {tuple(sorted(row.facts.items())) for row in rows}
+    assert {"file_system": "ext4", "layout": "B", "device.serial": "2"}.items() <= dict(facts).items()
+    together_or_alone = compare(CompareQuery("iodepth", ("beside",)))
+    assert len(together_or_alone.panels[0].series) == 2
+    assert [(d.kind, d.name) for d in together_or_alone.differs] == []

@@ -19,7 +19,8 @@ CONTROLLER_FACT = "device.controller.model"  # without the device's name, as wor
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
 _OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")
-_OF_A_STREAM = re.compile(r"stream\.[0-9]+\.(.+)")
+_OF_A_STREAM = re.compile(r"stream\.([0-9]+)\.(.+)")
+_DEVICE_AND_BELOW = re.compile(r"device\.([^.]+)\.below\.([^.]+)")
 
 
 def without_device_names(facts: Facts) -> Facts:
@@ -38,7 +39,23 @@ def _plain_name(name: str) -> str:
     if device := _BELOW.fullmatch(name) or _OF_A_DEVICE.fullmatch(name):
         return f"device.{device[1]}"
     stream = _OF_A_STREAM.fullmatch(name)
-    return stream[1] if stream else name
+    return stream[2] if stream else name
+
+
+def facts_of_stream(facts: Facts, number: int) -> Facts:
+    """Without the facts of other streams, and without those of devices that only other streams use."""
+    streams = {name: int(match[1]) for name in facts if (match := _OF_A_STREAM.fullmatch(name))}
+    used: dict[int, set[str]] = {of: {*facts.get(f"stream.{of}.device", "").split(", ")} for of in streams.values()}
+    for over, below in (match.groups() for name in facts if (match := _DEVICE_AND_BELOW.fullmatch(name))):
+        for devices in used.values():
+            if over in devices:
+                devices.add(below)
+    others = set[str]().union(*used.values()) - used.get(number, set())
+    return {
+        name: text
+        for name, text in facts.items()
+        if streams.get(name, number) == number and not (name.startswith("device.") and name.split(".")[1] in others)
+    }
 
 
 Point = Mapping[str, Value]
@@ -81,13 +98,26 @@ def _interned(point: Point) -> Point:
     return {intern(name): intern(value) if isinstance(value, str) else value for name, value in point.items()}
 
 
-def _read_facts(digests: Collection[str]) -> dict[str, Facts]:
-    configurations = Configuration.objects.filter(digest__in=digests).values_list("digest", "facts")
-    return {digest: without_device_names(facts) for digest, facts in configurations}
+def _read_facts(keys: Collection[str]) -> dict[str, Facts]:
+    streams_by_digest: dict[str, list[str]] = {}
+    for key in keys:
+        digest, _, stream = key.partition(" ")
+        streams_by_digest.setdefault(digest, []).append(stream)
+    configurations = Configuration.objects.filter(digest__in=streams_by_digest).values_list("digest", "facts")
+    return {
+        facts_key(digest, stream): without_device_names(facts_of_stream(facts, int(stream)) if stream else facts)
+        for digest, facts in configurations
+        for stream in streams_by_digest[digest]
+    }
+
+
+def facts_key(digest: str, stream: int | str = "") -> str:
+    """Of all facts of a configuration, or of those of the stream with this number."""
+    return f"{digest} {stream}" if stream != "" else digest
 
 
 POINTS: DigestCache[int, Point] = DigestCache(MAX_POINTS, _read_points)  # key: id of any result at the point
-FACTS: DigestCache[str, Facts] = DigestCache(MAX_FACTS, _read_facts)  # key: the digest itself
+FACTS: DigestCache[str, Facts] = DigestCache(MAX_FACTS, _read_facts)  # key: that of `facts_key`
 
 
 def clear() -> None:

@@ -20,7 +20,7 @@ from webapp.plans.engines import name_of
 from webapp.plans.factors import STREAM
 from webapp.plans.points import number_of, on_kind, target_count
 from webapp.results.models import Origin, Result
-from webapp.results.reading.content import CONTROLLER_FACT, FACTS, POINTS, Facts, Point
+from webapp.results.reading.content import CONTROLLER_FACT, FACTS, POINTS, Facts, Point, facts_key
 from webapp.runs.models import FurtherTarget, Run
 from worker.contract.workload import TargetKind
 
@@ -75,7 +75,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     model: str  # of the drive, "" if unknown
     serial: str
     point: Point
-    facts: Facts  # of the configuration, without device names; of an import, its labels
+    facts: Facts  # of the configuration, or of the stream in it; without device names; of an import, its labels
     tool: str  # that measured: an engine, or the tool whose output was imported
     run_state: str = ""  # "" for an import
     part: str = ""  # of the plan, its name
@@ -167,11 +167,12 @@ _MEASURED_AT, _METRICS, _STEADINESS_NUMBERS = map(_OWN.index, _CONVERTED)
 _COLUMNS: tuple[str | Func, ...] = (
     *(_CONVERTED.get(name, name) for name in _OWN),
     "point_key", "origin_id", "repeat", "stream_run__engine_version", "stream_run__configuration_id",
+    "stream_run__stream",
     # A text is a faster dictionary key than a UUID.
     Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason", "trial__part",
     Cast("run_id", TextField()), Cast("target_id", TextField()),
 )  # fmt: skip
-_POINT_KEY, _ORIGIN, _DIGEST, _RUN, _TARGET = -11, -10, -7, -2, -1
+_POINT_KEY, _ORIGIN, _DIGEST, _STREAM, _RUN, _TARGET = -12, -11, -8, -7, -2, -1
 _INVALID = _OWN.index("invalid")
 
 TargetNames = tuple[str, str, str]  # slug, model and serial
@@ -200,7 +201,7 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
     several = {key for key, point in points.items() if target_count(point) > 1}
     shared = _Shared(
         points,
-        FACTS.get({row[_DIGEST]: row[_DIGEST] for row in values if row[_DIGEST]}) if with_facts else {},
+        FACTS.get({key: key for row in values if (key := _facts_key(row, points))}) if with_facts else {},
         _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason", "state"),
         _by_key(targets, "host__slug", "slug", "model", "serial"),
         further_targets([row[0] for row in values if row[_POINT_KEY] in several]),
@@ -210,19 +211,23 @@ def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[Res
 
 
 def _of_run(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
-    point_key, _, repeat, version, digest, trial_id, index, trial_reason, part, run_id, target_id = row[_POINT_KEY:]
+    point_key, _, repeat, version, digest, _, trial_id, index, trial_reason, part, run_id, target_id = row[_POINT_KEY:]
     *run, run_reason, state = shared.runs[run_id]
     host, *first = shared.targets[target_id]
     further = shared.further.get(row[0])
     target, model, serial = joined_names([(first[0], first[1], first[2]), *further]) if further else first
     why = (trial_reason or run_reason or "marked as invalid") if row[_INVALID] else ""
-    point = shared.points[point_key]
+    point, facts = shared.points[point_key], shared.facts.get(_facts_key(row, shared.points), {})
     values: tuple[Any, ...] = (
         *_converted(row), repeat, version, point_key, digest or "", trial_id, number_of(index), why, *run, host,
-        target, f"{host}/{target}", model, serial, point, shared.facts.get(digest, {}), name_of(point),
-        state, part,
+        target, f"{host}/{target}", model, serial, point, facts, name_of(point), state, part,
     )  # fmt: skip
     return ResultRow(*values)
+
+
+def _facts_key(row: tuple[Any, ...], points: Mapping[str, Point]) -> str:
+    """A named stream may have a target and a layout of its own."""
+    return facts_key(row[_DIGEST] or "", row[_STREAM]) if STREAM in points[row[_POINT_KEY]] else row[_DIGEST] or ""
 
 
 def _of_import(row: tuple[Any, ...], shared: _Shared) -> ResultRow:

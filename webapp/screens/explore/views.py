@@ -209,7 +209,7 @@ def _dimensions(varied: Sequence[str], rows: Sequence[ResultRow], lines: Collect
 
 
 def _differing_facts(rows: Sequence[ResultRow]) -> list[str]:
-    known = list({row.configuration: row.facts for row in rows}.values())
+    known = list({(row.configuration, row.stream): row.facts for row in rows}.values())
     names = sorted({name for facts in known for name in facts})
     return [name for name in names if len({facts.get(name, "") for facts in known}) > 1]
 

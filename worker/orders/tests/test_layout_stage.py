@@ -165,6 +165,8 @@ def test_it_measures_two_different_layouts_at_once(rack: Rack) -> None:
     assert layouts_of(items) == [(FIRST, FIRST), (SECOND, SECOND)]
     facts = next(item.facts for item in items if isinstance(item, Observed))
     assert [facts[f"stream.{number}.file_system"] for number in (0, 1)] == ["btrfs", "ext4"]
+    assert [facts[f"stream.{number}.layout"] for number in (0, 1)] == [FIRST, SECOND]
+    assert "layout" not in facts
     names = [Path(device).name for device in rack.devices]
     results = sorted((item for item in items if isinstance(item, StreamResult)), key=lambda item: item.stream)
     devices = [item.device for item in results if item.device]
