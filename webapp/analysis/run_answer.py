@@ -40,7 +40,7 @@ from webapp.results.reading.query import ResultQuery, target_points
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.reasons import sentence
 
-VERSION = 22  # raise it if rules, sentences or structs change: all answers and stored findings are made again
+VERSION = 23  # raise it if rules, sentences or structs change: all answers and stored findings are made again
 MOST_FINDINGS = 30
 BETWEEN_CHARTS = frozenset({FindingKind.DIRECTION, FindingKind.RATIOS})
 _AT_ONCE = OF_TRIALS | {AT_ONCE}  # questions about streams, or targets, that run at once

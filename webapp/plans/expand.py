@@ -143,12 +143,25 @@ class Places:
 
     @property
     def _too_many(self) -> list[str]:
+        if self.streams:
+            return self._too_few_for_streams
         return [
             f"Part {self.grid.part.name}: {size} {self._each} at once are more than {self._chosen(targets)}. "
             f"Choose more {self._each}, or remove the level."
             for size in self._sizes
             for targets in self._first_candidates
             if len(targets) < size
+        ]
+
+    @property
+    def _too_few_for_streams(self) -> list[str]:
+        count = len(self.streams)
+        return [
+            f"Part {self.grid.part.name}: {count} targets are needed, because each of the {count} streams with "
+            f"layouts of their own uses a target of its own, also alone. Only {len(targets)} "
+            f"{'is' if len(targets) == 1 else 'are'} chosen on {_host(targets)}. Choose more targets."
+            for targets in self._first_candidates
+            if len(targets) < count
         ]
 
     @cached_property

@@ -113,7 +113,10 @@ def test_problems_of_the_pools() -> None:
     (problem,) = made(plan(), front, replace(back, drives=front.drives[2:])).problems
     assert "a/rack and a/small both contain a/d2, a/d3" in problem
     (problem,) = made(plan({**EACH, "streams": "alone"}), front).problems
-    assert "2 targets at once are more than the 1 pool of drives" in problem
+    assert problem == (
+        "Part main: 2 targets are needed, because each of the 2 streams with layouts of their own uses a target of its "
+        "own, also alone. Only 1 is chosen on a. Choose more targets."
+    )
     assert made(plan(), front, back, directory()).skipped == (
         "Part main runs on pools of drives only; a/scratch is a directory.",
     )
