@@ -129,33 +129,46 @@ def _wears(readings: Iterable[DriveReading], results: QuerySet[Result]) -> list[
         groups.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
     read_further(reading.attempt.trial for group in groups.values() for reading in group if reading.attempt.trial)
     written = _written_by_engines(results) if groups else {}
-    drives = _drives_of_trials(groups.values())
+    drives = _drives_of_places(groups.values())
     wears = [_wear(group, written, drives) for group in groups.values()]
     return sorted(wears, key=lambda wear: (wear.host, wear.device))
 
 
-def _written_by_engines(results: QuerySet[Result]) -> Mapping[UUID, int]:
-    """By trial."""
-    rows = results.filter(direction="write").order_by().values_list("trial")
-    return {trial: total for trial, total in rows.annotate(Sum("bytes")) if total is not None}
+Place = tuple[UUID, UUID | None]  # a trial, and the target of a named stream
 
 
-def _drives_of_trials(groups: Iterable[Sequence[DriveReading]]) -> Mapping[UUID, int]:
-    """How many drives each trial wrote to."""
-    counts: dict[UUID, int] = {}
+def _written_by_engines(results: QuerySet[Result]) -> Mapping[Place, int]:
+    """Of named streams, which have results of their own, by target too."""
+    written: dict[Place, int] = {}
+    rows = results.filter(direction="write").order_by().values_list("trial", "target").annotate(Sum("bytes"))
+    for trial, target, total in rows:
+        for place in ((trial, target), (trial, None)):
+            written[place] = written.get(place, 0) + (total or 0)
+    return written
+
+
+def _drives_of_places(groups: Iterable[Sequence[DriveReading]]) -> Mapping[Place, int]:
+    """How many drives each trial, or its streams on one target, wrote to."""
+    counts: dict[Place, int] = {}
     for readings in groups:
-        for trial in _trials(readings):
-            counts[trial] = counts.get(trial, 0) + 1
+        for place in _places(readings):
+            counts[place] = counts.get(place, 0) + 1
     return counts
 
 
-def _trials(readings: Sequence[DriveReading]) -> set[UUID]:
-    """That wrote to the drive."""
-    return {each.attempt.trial_id for each in readings if each.moment == "after" and each.attempt.trial_id}
+def _places(readings: Sequence[DriveReading]) -> set[Place]:
+    """What wrote to the drive."""
+    places: set[Place] = set()
+    for each in readings:
+        trial = each.attempt.trial
+        if each.moment == "after" and trial is not None:
+            on_drive = [target.pk for target in _at(each)] if trial.stream_names else []
+            places |= {(trial.pk, target) for target in on_drive or [None]}
+    return places
 
 
-def _wear(readings: Sequence[DriveReading], written: Mapping[UUID, int], drives: Mapping[UUID, int]) -> DriveWear:
-    first, last, trials = readings[0], readings[-1], _trials(readings)
+def _wear(readings: Sequence[DriveReading], written: Mapping[Place, int], drives: Mapping[Place, int]) -> DriveWear:
+    first, last, places = readings[0], readings[-1], _places(readings)
     by_kernel, whole = _by_kernel(readings)
     host_bytes = _moved(readings, "host_written_bytes", "host_unit_bytes")
     media_bytes = _moved(readings, "media_written_bytes", "media_unit_bytes")
@@ -168,8 +181,8 @@ def _wear(readings: Sequence[DriveReading], written: Mapping[UUID, int], drives:
         model=first.model,
         targets=tuple(sorted({str(target) for each in readings for target in _at(each)})),
         engines=tuple(sorted({engine_of(each.attempt.trial.point).LABEL for each in readings if each.attempt.trial})),
-        engine_bytes=sum(written.get(trial, 0) for trial in trials),
-        together=max((drives[trial] for trial in trials), default=1),
+        engine_bytes=sum(written.get(place, 0) for place in places),
+        together=max((drives[place] for place in places), default=1),
         kernel_bytes=by_kernel,
         kernel_at_least=not whole,
         host_bytes=_shown(host_bytes),

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from webapp.results.models import DriveReading, known
+from webapp.results.models import DriveReading, StreamRun, known
 from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
-from webapp.runs.models import Attempt, FurtherTarget
+from webapp.runs.models import Attempt, FurtherTarget, Trial
 from webapp.tests.factories.hosts import a_drive, a_host
 from webapp.tests.factories.results import START, Lab
 
@@ -207,3 +207,21 @@ def test_a_drive_is_listed_with_the_targets_on_it(lab: Lab) -> None:
         for moment, kernel in (("before", 0), ("after", 9)):
             read(known(result.stream_run).attempt, moment, kernel, drive=drive, device=drive)
     assert [(each.targets, each.together) for each in wear_of(lab.run)] == [(("a/nvme0",), 2), (("a/nvme1",), 2)]
+
+
+def test_the_bytes_of_a_named_stream_are_those_of_the_drives_of_its_own_pool(lab: Lab) -> None:
+    lab.target.lock_keys = ["eui.1", "eui.2"]
+    lab.target.save()
+    second = a_drive(lab.target.host, "nvme1", lock_keys=["eui.3"])
+    (first,) = lab.measure(1000.0, direction="write")
+    trial = known(first.trial)
+    Trial.objects.filter(pk=trial.pk).update(point=trial.point | {"streams": "mirror + log", "streams_on": "each"})
+    FurtherTarget.objects.create(trial=trial, stream=1, target=second)
+    log = StreamRun.objects.create(attempt=known(first.stream_run).attempt, stream=1, command=[], started_at=START)
+    first.pk, first.stream_run, first.target, first.bytes = None, log, second, 7
+    first.save()
+    for drive in ("eui.1", "eui.2", "eui.3"):
+        for moment in ("before", "after"):
+            read(log.attempt, moment, 0, drive=drive, device=drive)
+    of_mirror = (3000 * 4096, 2)
+    assert [(each.engine_bytes, each.together) for each in wear_of(lab.run)] == [of_mirror, of_mirror, (7, 1)]
