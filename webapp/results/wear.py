@@ -142,7 +142,7 @@ def _written_by_engines(results: QuerySet[Result]) -> Mapping[Place, int]:
     written: dict[Place, int] = {}
     rows = results.filter(direction="write").order_by().values_list("trial", "target").annotate(Sum("bytes"))
     for trial, target, total in rows:
-        for place in ((trial, target), (trial, None)):
+        for place in {(trial, target), (trial, None)}:  # one place if the result has no target
             written[place] = written.get(place, 0) + (total or 0)
     return written
 
@@ -162,7 +162,7 @@ def _places(readings: Sequence[DriveReading]) -> set[Place]:
     for each in readings:
         trial = each.attempt.trial
         if each.moment == "after" and trial is not None:
-            on_drive = [target.pk for target in _at(each)] if trial.stream_names else []
+            on_drive: list[UUID | None] = [target.pk for target in _at(each)] if trial.stream_names else []
             places |= {(trial.pk, target) for target in on_drive or [None]}
     return places
 
