@@ -3,8 +3,6 @@
 import gc
 import os
 import secrets
-from collections.abc import Sequence
-from itertools import chain, islice
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ SECOND_TRY = "=== second try: "
 SAMPLE_SEED_VARIABLE = "SAMPLE_SEED"  # for webapp/tests/sampling.py
 WAITING = ("pipeline", "browser")
 LONG = ("pipeline", "browser", "service", "slow", "root")  # markers, the longest tests first
-OTHERS = 4  # files of short tests after each file of long ones
 
 
 def _select_redis_database() -> None:
@@ -37,14 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start long tests early, with short ones between them; give tests that wait a second try.
+    """Start long tests first, so that short ones fill the end; give tests that wait a second try.
 
-    Long tests mostly wait. Short ones use the CPU time meanwhile, and fill the end.
     Tests of whole systems and in a browser get the second try, and only from `make test` without arguments, see
     docs/understanding/decisions/0011.
     """
     items.sort(key=_order)
-    items[:] = _mixed(items)
     for item in items:
         waits = any(item.get_closest_marker(name) for name in WAITING)
         if SECOND_TRIES_VARIABLE in os.environ and waits:
@@ -63,24 +58,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000)
 
 
-def _mixed(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    files: dict[Path, list[pytest.Item]] = {}
-    for item in items:
-        files.setdefault(item.path, []).append(item)
-    long = [file for file in files.values() if _rank(file[0]) < len(LONG)]
-    others = (file for file in files.values() if _rank(file[0]) == len(LONG))
-    mixed = [each for file in long for each in (file, *islice(others, OTHERS))]
-    return list(chain(*mixed, *others))
-
-
 def _rank(item: pytest.Item) -> int:
     return next((number for number, name in enumerate(LONG) if item.get_closest_marker(name)), len(LONG))
 
 
 def _order(item: pytest.Item) -> tuple[int, bool, bool]:
-    """By marker; of long tests those of the tools first, of the short ones those of the server, which wait less."""
-    rank, of_server = _rank(item), item.nodeid.startswith("webapp")
-    return rank, of_server == (rank < len(LONG)), not item.nodeid.startswith("webapp/tests")
+    """By marker, then those of the worker, which wait for fio, those of all pages, and those of single apps."""
+    return _rank(item), item.nodeid.startswith("webapp"), not item.nodeid.startswith("webapp/tests")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

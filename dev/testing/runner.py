@@ -66,9 +66,9 @@ def _vitest(folder: Path) -> Part:
 
 
 def _pytest(folder: Path) -> list[Part]:
-    # Half of the time tests wait for fio, a browser or another process: six keep two cores busy.
-    # The plugin spreads long tests, therefore xdist must not reorder them.
-    parallel = ("-n", "6", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
+    # Half of the time tests wait for fio, a browser or another process: five keep two cores busy.
+    # The plugin puts long tests first, therefore xdist must not reorder them.
+    parallel = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
     return [
         pytest_part("in parallel", folder / "1.xml", *parallel),
         pytest_part("alone", folder / "2.xml", "-m", "alone", "webapp/tests"),

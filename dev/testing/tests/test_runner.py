@@ -1,13 +1,11 @@
 """The totals of `make test` and the second try, with small suites in separate pytest processes."""
 
 import os
-import re
 from pathlib import Path
 
 import pytest
 
 from dev.stack.temporary import temporary
-from dev.testing.pytest_plugin import OTHERS
 from dev.testing.runner import QUICK, environment, pytest_part, run_parts
 
 GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
@@ -55,16 +53,6 @@ def test_it_counts_everything_once(tmp_path: Path, capfd: pytest.CaptureFixture[
 def test_it_leaves_out_slow_tests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     status, output, _ = run(tmp_path, capfd, *QUICK, good=GOOD, bad=BAD)
     assert (status, output[-1]) == (0, "1 passed, 0 failed, 0 skipped")
-
-
-def test_it_starts_long_files_early_with_short_ones_between_them(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    long = "import pytest\n@pytest.mark.pipeline\ndef test_long(): pass\n"
-    short = {f"b{number}": GOOD for number in range(OTHERS + 2)}
-    _, output, _ = run(tmp_path, capfd, "--verbose", "--verbose", a=GOOD, **short, x=long, y=long)
-    order = re.findall(r"^test_(\w+)\.py::", "\n".join(output), re.MULTILINE)
-    assert [name in ("x", "y") for name in order] == [True, *[False] * OTHERS, True, False, False, False]
 
 
 def test_it_writes_wall_and_cpu_time_of_each_test(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
