@@ -123,11 +123,12 @@ def _lead(rows: Sequence[Row], away: set[object]) -> str:
         return f"{sentence([number(len(rows))])} {noun(rows, len(rows))} with too few runs for a trend." if rows else ""
     if len(well) == len(known):
         return ""
+    others = "The other" if len(well) == 1 else f"The other {len(well)}"
     if any(row.summary.state is State.UNCERTAIN for row in well):
-        return f"The other {len(well)} of {len(known)} {noun(known, 2)} have no certain change for the worse."
+        return f"{others} {'has' if len(well) == 1 else 'have'} no certain change for the worse."
     faster = any(row.summary.state is State.FASTER for row in well)
     end = "as fast as before or faster" if faster else "as fast as before"
-    return f"The other {len(well)} of {len(known)} {noun(known, 2)} are {end}." if well else ""
+    return f"{others} {'is' if len(well) == 1 else 'are'} {end}." if well else ""
 
 
 def _chosen(groups: Iterable[list[Card]]) -> list[Card]:

@@ -96,9 +96,11 @@ def test_table_csv_and_api_have_the_label(operator: Client, runs: list[Run]) -> 
 
 def test_labels_take_no_more_queries(queries_of: Callable[[str], int], runs: list[Run]) -> None:
     addresses = ("/results/", "/explore/?x=iodepth&series=label", "/api/v1/results")
-    before = [queries_of(address) for address in addresses]
-    for number in range(4, 7):
+    counts = []
+    for number in range(4, 10):
         target = storage1_scratch(a_host(f"storage{number}"))
         run = first_look_run(runs[0].version, [target], repeats=1, label=f"label {number}")
         finish_run(run)
-    assert [queries_of(address) for address in addresses] == before
+        if number in (6, 9):  # with more results than a page has
+            counts.append([queries_of(address) for address in addresses])
+    assert counts[0] == counts[1]
